@@ -1,0 +1,209 @@
+//! The validated configuration: values that cannot be wrong.
+//!
+//! Made only by [`super::load`]; everything else in the program reads it. No key of the file is looked at twice.
+
+use crate::decide::edit::Edits;
+use crate::decide::route::RouteTable;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One whole configuration file.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `[process]`.
+    pub process: Process,
+    /// `[[listen]]`, in file order. At least one.
+    pub listeners: Vec<Listen>,
+    /// `[backend.NAME]`, in file order. Routes name a backend by its place here.
+    pub backends: Vec<Backend>,
+}
+
+/// `[process]`: what the whole process shares.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// Worker threads, 1…64.
+    pub workers: u16,
+    /// Unix socket of the runtime commands, if any.
+    pub control: Option<PathBuf>,
+    /// Address of the Prometheus metrics, if any.
+    pub metrics: Option<SocketAddr>,
+    /// The access log.
+    pub log: Log,
+    /// Percent of the descriptor limit below which idle server connections are kept freely (POOL-33).
+    pub pool_low_fd_ratio: u8,
+    /// Percent of the descriptor limit from which no idle server connection is kept (POOL-33). Not below the low one.
+    pub pool_high_fd_ratio: u8,
+    /// How long a drain may last before what is left is cut (RE-1).
+    pub hard_stop_after: Duration,
+}
+
+/// The access log: its form and its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log {
+    /// How one request is written.
+    pub format: LogFormat,
+    /// Where the lines go.
+    pub to: LogTarget,
+}
+
+/// How one request is written to the access log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// One line for people.
+    Human,
+}
+
+/// Where access log lines go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogTarget {
+    /// Nowhere: no record is made at all.
+    None,
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// Appended to a file, which is opened again on SIGHUP.
+    File(PathBuf),
+}
+
+/// `[[listen]]`: where clients come from and what becomes of their requests.
+#[derive(Clone, Debug)]
+pub struct Listen {
+    /// `name`, or `listen-N`.
+    pub name: String,
+    /// Addresses, at least one.
+    pub bind: Vec<Address>,
+    /// Workers that accept here, counted from 0; empty for all. (The file counts from 1.)
+    pub workers: Vec<u16>,
+    /// Phase limits of the client's side.
+    pub timeouts: ClientTimeouts,
+    /// Limits of a request's head.
+    pub limits: HeadLimits,
+    /// Routes in order, then the default backend.
+    pub routes: RouteTable,
+    /// Edits of every request that goes to a server, before those of the route.
+    pub request_edits: Edits,
+    /// Edits of every response that comes from a server, before those of the route.
+    pub response_edits: Edits,
+    /// What becomes of `X-Forwarded-For`, `-Proto` and `-Host`.
+    pub forwarded: Forwarded,
+    /// Pseudonym for the `Via` field of requests (RFC 9110 §7.6.3), if one is added.
+    pub via: Option<String>,
+}
+
+/// What becomes of the `X-Forwarded-*` fields of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forwarded {
+    /// Ours are added; `X-Forwarded-For` of the client is kept before ours, its `-Proto` and `-Host` are replaced.
+    Append,
+    /// Whatever the client sent is removed, then ours are added.
+    Replace,
+    /// Nothing is added and nothing removed.
+    Off,
+}
+
+/// Phase limits of the client's side of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientTimeouts {
+    /// From the first byte of a request to the end of its head (408).
+    pub http_request: Duration,
+    /// Without any progress from or to the client within a request.
+    pub inactivity: Duration,
+    /// Between two requests.
+    pub http_keep_alive: Duration,
+    /// Without any byte in either direction after an upgrade.
+    pub tunnel: Duration,
+}
+
+/// Limits of a request's head; beyond: 414 or 431.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadLimits {
+    /// Bytes of the whole head, 1 KiB…60 KiB.
+    pub head_max: usize,
+    /// Bytes of the request line.
+    pub request_line_max: usize,
+    /// Number of header fields, 1…256.
+    pub headers_max: usize,
+}
+
+/// `[backend.NAME]`: servers that answer the same requests.
+#[derive(Clone, Debug)]
+pub struct Backend {
+    /// The name in the file.
+    pub name: String,
+    /// How a server is chosen.
+    pub balance: Balance,
+    /// Whether idle server connections are shared between clients.
+    pub reuse: Reuse,
+    /// Phase limits of the servers' side.
+    pub timeouts: ServerTimeouts,
+    /// Servers in file order, at least one, names unique.
+    pub servers: Vec<Server>,
+    /// Edits of requests to this backend, after those of the route.
+    pub request_edits: Edits,
+    /// Edits of responses from this backend, after those of the route.
+    pub response_edits: Edits,
+}
+
+/// How a backend chooses a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balance {
+    /// The least loaded of so many draws (LB-30); 2 is the default.
+    Random(u8),
+    /// Smooth weighted rotation (LB-10).
+    RoundRobin,
+    /// The fewest requests in flight per weight (LB-20).
+    LeastConn,
+}
+
+/// Whether idle server connections are shared between clients (POOL-11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// Every server connection is private to its client.
+    Never,
+    /// Any idle connection may carry any request.
+    Always,
+}
+
+/// Phase limits of the servers' side.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerTimeouts {
+    /// From the start of a connect to its end.
+    pub connect: Duration,
+    /// Without any progress from or to the server within a request (504 before the response's head).
+    pub inactivity: Duration,
+    /// In a queue (503, Q-14).
+    pub queue: Duration,
+}
+
+/// One server of a backend.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// `name`, or the address as written.
+    pub name: String,
+    /// Where it listens.
+    pub address: Address,
+    /// User weight 0…256 (LB-1); 0 drains it.
+    pub weight: u16,
+}
+
+/// A place to listen at or to connect to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// IPv4 or IPv6.
+    Tcp(SocketAddr),
+    /// A Unix stream socket (`unix:PATH` in the file).
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Address::Tcp(address) => write!(f, "{address}"),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The seam between the core and whoever answers its questions: traits and plain-data views.
+//!
+//! A native balancer and (later) a WebAssembly component are asked through what stands here. This module knows
+//! no wasmtime and no mio; it depends on nothing of ours.
+
+/// A worker thread, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkerId(pub u16);
+
+/// A backend, by its name, for the life of the process. Survives reloads (DESIGN: identity).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BackendId(pub u32);
+
+/// A server, by (backend, name), for the life of the process. Survives reloads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerId(pub u32);
+
+/// The place of a server in one table: what balancers and plugins see. Valid for that table only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerIndex(pub u16);
+
+impl ServerIndex {
+    /// As an index into the table's slices.
+    pub fn at(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// What may be asked of one backend's table while a server is chosen. Columns are indexed by [`ServerIndex`].
+pub trait Table {
+    /// Number of servers in the table, usable or not. At most 4095 (LB-13).
+    fn len(&self) -> usize;
+    /// Whether the table has no server at all.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Effective weight, 0…4096: the user's weight × 16 (LB-1).
+    fn weight(&self, server: ServerIndex) -> u32;
+    /// Whether a new balanced request may go there (LB-2): weight above 0, neither in maintenance nor draining.
+    fn usable(&self, server: ServerIndex) -> bool;
+    /// Streams that hold a slot now.
+    fn served(&self, server: ServerIndex) -> u32;
+    /// Streams that wait in the server's own queue now.
+    fn waiting(&self, server: ServerIndex) -> u32;
+    /// The most streams that may hold a slot; `u32::MAX` where there is no limit.
+    fn limit(&self, server: ServerIndex) -> u32;
+    /// Whether the server cannot take a request at once: full, or others wait for it already.
+    fn saturated(&self, server: ServerIndex) -> bool {
+        self.waiting(server) > 0 || self.served(server) >= self.limit(server)
+    }
+}
+
+/// Where the core's randomness comes from: an argument everywhere, so that one seed is one run.
+pub trait Draw {
+    /// A number drawn uniformly from `0..bound`. `bound` is at least 1.
+    fn draw(&mut self, bound: u32) -> u32;
+}
