@@ -1,5 +1,5 @@
-//! The `forebay` program: parse arguments, start, exit code. Everything else is in the library.
+//! The `forebay` program: parse arguments, start, exit code. Nothing else.
 
 fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+    forebay::cli::main()
 }

@@ -1,2 +1,1 @@
 //! (in progress)
-pub mod edit; pub mod route;

@@ -1,0 +1,373 @@
+//! The one thread that is no worker: reloads, publication of generations, drain, and the numbers for those who ask.
+//!
+//! It owns the identities ([`registry`]) and the listening addresses, builds generations from configs, publishes them
+//! by one atomic swap, and tells workers by mail. A reload is check → bind → publish: whatever can fail comes before
+//! the publication, and a reload that fails changes nothing.
+
+mod registry;
+mod settings;
+mod snapshot;
+
+use crate::config::{self, Config};
+use crate::net::{Accepted, Address, Connection, Listener};
+use crate::observe::batch::Batcher;
+use crate::observe::messages::{Level, Messages};
+use crate::observe::snapshot::{Snapshot, State};
+use crate::observe::writer::Log;
+use crate::observe::{format, outlet};
+use crate::shared::generation::ListenerId;
+use crate::shared::mailbox::{Mailbox, Postbox};
+use crate::shared::orders::{Order, Place, Published};
+use crate::shared::process::Process;
+use crate::shared::statistics::{PerWorker, WorkerStatistics};
+use crate::shared::table::Admin;
+use anyhow::{Context, bail};
+use parking_lot::Mutex;
+use registry::Registry;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// What a worker is told.
+pub type WorkerOrder = Order<Listener, Batcher>;
+/// A client connection on its way to another worker.
+pub type HandOff = (ListenerId, Accepted);
+/// The way to a worker.
+pub type WorkerPostbox = Postbox<WorkerOrder, HandOff>;
+/// A worker's own end of it.
+pub type WorkerMailbox = Mailbox<WorkerOrder, HandOff>;
+
+/// How long a reload waits for workers to close the sockets of a listener that is gone.
+const UNLISTEN_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Steers the workers.
+pub struct Control {
+    published: Arc<Published<Connection>>,
+    postboxes: Arc<[WorkerPostbox]>,
+    process: Arc<Process>,
+    statistics: Arc<PerWorker<WorkerStatistics>>,
+    messages: Messages,
+    log: Mutex<Option<Log>>,
+    started: SystemTime,
+    failed_reloads: AtomicU64,
+    stopping: AtomicBool,
+    state: Mutex<Steering>,
+}
+
+/// What only one reload or command may change at a time.
+struct Steering {
+    registry: Registry,
+    config: Config,
+    bound: Vec<Bound>,
+}
+
+/// A listening address.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// The listener's name.
+    pub listener: String,
+    /// The address as the config says it.
+    pub asked: Address,
+    /// The address as it is: a port 0 has become a real one.
+    pub address: Address,
+    workers: Vec<u16>,
+}
+
+/// What a control is made of.
+pub struct Parts {
+    /// The way to each worker, in order.
+    pub postboxes: Arc<[WorkerPostbox]>,
+    /// What all workers share.
+    pub process: Arc<Process>,
+    /// What each worker counts of itself.
+    pub statistics: Arc<PerWorker<WorkerStatistics>>,
+    /// Operator messages.
+    pub messages: Messages,
+    /// The access log, if there is one.
+    pub log: Option<Log>,
+}
+
+impl Bound {
+    /// Tells the sockets of one address from those of another, for the workers.
+    fn place(&self) -> Place {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        self.asked.hash(&mut hasher);
+        self.workers.hash(&mut hasher);
+        Place(hasher.finish())
+    }
+}
+
+impl Control {
+    /// Builds and publishes the first generation. No socket is bound yet.
+    pub fn new(config: Config, parts: Parts) -> Control {
+        let mut registry = Registry::new(config.process.workers);
+        let published = Arc::new(Published::from_pointee(registry.build(&config)));
+        parts.process.set_ratios(config.process.pool_low_fd_ratio, config.process.pool_high_fd_ratio);
+        Control {
+            published,
+            postboxes: parts.postboxes,
+            process: parts.process,
+            statistics: parts.statistics,
+            messages: parts.messages,
+            log: Mutex::new(parts.log),
+            started: SystemTime::now(),
+            failed_reloads: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            state: Mutex::new(Steering { registry, config, bound: Vec::new() }),
+        }
+    }
+
+    /// Where generations are published.
+    pub fn published(&self) -> Arc<Published<Connection>> {
+        self.published.clone()
+    }
+
+    /// Binds every address of the config and tells the workers to accept there.
+    ///
+    /// # Errors
+    /// The first address that cannot be bound, by name and reason; then none is.
+    pub fn listen(&self) -> anyhow::Result<Vec<Bound>> {
+        let mut state = self.state.lock();
+        let wanted = wanted(&state.config);
+        let fresh = self.bind(&wanted)?;
+        let bound: Vec<Bound> = fresh.iter().map(|(bound, _)| bound.clone()).collect();
+        self.give_out(&state.registry, fresh);
+        state.bound.clone_from(&bound);
+        Ok(bound)
+    }
+
+    /// Takes up a changed config, whole or not at all.
+    ///
+    /// # Errors
+    /// What cannot be changed without a restart, or an address that cannot be bound. Nothing has changed then.
+    pub fn reload(&self, config: Config) -> anyhow::Result<Vec<Bound>> {
+        let outcome = self.try_reload(config);
+        if outcome.is_err() {
+            self.failed_reloads.fetch_add(1, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    /// Counts a reload whose config could not be read at all.
+    pub fn count_failed_reload(&self) {
+        self.failed_reloads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn try_reload(&self, config: Config) -> anyhow::Result<Vec<Bound>> {
+        let mut state = self.state.lock();
+        refuse_what_needs_a_restart(&state.config, &config)?;
+        let wanted = wanted(&config);
+        let same = |bound: &Bound, wanted: &Bound| bound.asked == wanted.asked && bound.workers == wanted.workers;
+        let new: Vec<Bound> =
+            wanted.iter().filter(|w| !state.bound.iter().any(|b| same(b, w))).cloned().collect();
+        let (kept, gone): (Vec<Bound>, Vec<Bound>) =
+            state.bound.iter().cloned().partition(|b| wanted.iter().any(|w| same(b, w)));
+        let fresh = self.bind(&new)?;
+        self.set_log(&state.config.process.log, &config.process.log)?;
+
+        // Nothing fails from here on. Who waits on a listener that goes is accepted under the rules it came for.
+        for bound in &gone {
+            self.close(bound);
+        }
+        let generation = state.registry.build(&config);
+        self.published.store(Arc::new(generation));
+        let mut now_bound: Vec<Bound> = kept;
+        for bound in &mut now_bound {
+            let now = wanted.iter().find(|w| same(bound, w)).expect("it was kept because of one");
+            if bound.listener != now.listener {
+                bound.listener.clone_from(&now.listener);
+                let id = state.registry.listener_id(&now.listener).expect("the generation has it");
+                self.tell_all(|| Order::Rename(bound.place(), id));
+            }
+        }
+        now_bound.extend(fresh.iter().map(|(bound, _)| bound.clone()));
+        self.give_out(&state.registry, fresh);
+        self.process.set_ratios(config.process.pool_low_fd_ratio, config.process.pool_high_fd_ratio);
+        state.config = config;
+        state.bound.clone_from(&now_bound);
+        self.wake_all();
+        Ok(now_bound)
+    }
+
+    /// Opens the log's file again, for a rotation.
+    pub fn reopen_log(&self) {
+        if let Some(log) = &*self.log.lock()
+            && let Err(error) = log.reopen()
+        {
+            self.messages.tell(Level::Error, "cannot reopen the access log", &[("error", &error)]);
+        }
+    }
+
+    /// Stops accepting and lets what is in progress finish.
+    pub fn drain(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.tell_all(|| Order::Drain);
+    }
+
+    /// Ends everything at once.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.tell_all(|| Order::Stop);
+    }
+
+    /// Writes out what the log still holds, once the workers have ended.
+    pub fn close_log(&self, patience: Duration) {
+        if let Some(log) = self.log.lock().take() {
+            log.stop(patience);
+        }
+    }
+
+    /// Operator messages.
+    pub fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    /// How long a drain may take before what is left is cut.
+    pub fn hard_stop_after(&self) -> Duration {
+        self.state.lock().config.process.hard_stop_after
+    }
+
+    fn set_log(&self, former: &config::Log, log: &config::Log) -> anyhow::Result<()> {
+        if former == log {
+            self.reopen_log();
+            return Ok(());
+        }
+        let mut running = self.log.lock();
+        match (&*running, target(log)) {
+            (Some(writer), Some(target)) => writer.set(log_format(log), target)?,
+            (None, Some(target)) => {
+                let writer = Log::start(log_format(log), target, self.messages.clone())
+                    .with_context(|| format!("cannot open the access log {log:?}"))?;
+                for postbox in self.postboxes.iter() {
+                    let _ = postbox.send(Order::Log(Some(writer.batcher())));
+                }
+                *running = Some(writer);
+            }
+            (Some(_), None) => {
+                self.tell_all(|| Order::Log(None));
+                // The writer stays for the batches that are on their way.
+            }
+            (None, None) => {}
+        }
+        Ok(())
+    }
+
+    fn bind(&self, wanted: &[Bound]) -> anyhow::Result<Vec<(Bound, Vec<Listener>)>> {
+        let mut fresh = Vec::with_capacity(wanted.len());
+        for bound in wanted {
+            let (address, sockets) = Listener::bind(&bound.asked, bound.workers.len()).with_context(|| {
+                format!("listener {:?}: cannot listen at {}", bound.listener, bound.asked)
+            })?;
+            fresh.push((Bound { address, ..bound.clone() }, sockets));
+        }
+        Ok(fresh)
+    }
+
+    fn give_out(&self, registry: &Registry, fresh: Vec<(Bound, Vec<Listener>)>) {
+        for (bound, sockets) in fresh {
+            let id = registry.listener_id(&bound.listener).expect("the generation has it");
+            for (worker, socket) in bound.workers.iter().zip(sockets) {
+                let _ = self.postboxes[usize::from(*worker)].send(Order::Listen(id, bound.place(), socket));
+            }
+        }
+    }
+
+    /// Has the workers close one address, and waits until they have.
+    fn close(&self, bound: &Bound) {
+        let (done, all_done) = crossbeam_channel::bounded(0);
+        self.tell_all(|| Order::Unlisten(bound.place(), done.clone()));
+        drop(done);
+        let _ = all_done.recv_timeout(UNLISTEN_PATIENCE);
+        if let Address::Unix(path) = &bound.asked {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    fn tell_all(&self, order: impl Fn() -> WorkerOrder) {
+        for postbox in self.postboxes.iter() {
+            let _ = postbox.send(order());
+        }
+    }
+
+    /// Workers look at the published generation once per turn: an idle one has to be woken for it.
+    fn wake_all(&self) {
+        self.tell_all(|| Order::Look);
+    }
+}
+
+impl crate::admin::Control for Control {
+    fn snapshot(&self) -> Snapshot {
+        self.take_snapshot()
+    }
+
+    fn set_server_state(&self, backend: &str, server: &str, state: State) -> Result<(), String> {
+        let admin = match state {
+            State::Ready => Admin::Ready,
+            State::Drain => Admin::Drain,
+            State::Maint => Admin::Maint,
+        };
+        let mut steering = self.state.lock();
+        let Steering { registry, config, .. } = &mut *steering;
+        let present = config.backends.iter().any(|known| {
+            known.name == backend && known.servers.iter().any(|known| known.name == server)
+        });
+        if !present {
+            return Err(format!("no server {backend}/{server}"));
+        }
+        registry.set_admin(backend, server, admin)?;
+        self.published.store(Arc::new(registry.build(config)));
+        self.wake_all();
+        Ok(())
+    }
+}
+
+/// Every address that a config listens at.
+fn wanted(config: &Config) -> Vec<Bound> {
+    let all: Vec<u16> = (0..config.process.workers).collect();
+    let of = |listen: &config::Listen| -> Vec<Bound> {
+        let workers = if listen.workers.is_empty() { all.clone() } else { listen.workers.clone() };
+        let bound = |address: &Address| Bound {
+            listener: listen.name.clone(),
+            asked: address.clone(),
+            address: address.clone(),
+            // A Unix socket cannot be shared: it lives on the first worker.
+            workers: if matches!(address, Address::Unix(_)) { workers[..1].to_vec() } else { workers.clone() },
+        };
+        listen.bind.iter().map(bound).collect()
+    };
+    config.listeners.iter().flat_map(of).collect()
+}
+
+fn refuse_what_needs_a_restart(former: &Config, config: &Config) -> anyhow::Result<()> {
+    let (before, now) = (&former.process, &config.process);
+    if before.workers != now.workers {
+        bail!("process.workers changed from {} to {}: that needs a restart", before.workers, now.workers);
+    }
+    if before.control != now.control {
+        bail!("process.control changed: that needs a restart");
+    }
+    if before.metrics != now.metrics {
+        bail!("process.metrics changed: that needs a restart");
+    }
+    Ok(())
+}
+
+/// Where an access log goes; `None` for nowhere.
+pub fn target(log: &config::Log) -> Option<outlet::Target> {
+    match &log.to {
+        config::LogTarget::None => None,
+        config::LogTarget::Stdout => Some(outlet::Target::Stdout),
+        config::LogTarget::Stderr => Some(outlet::Target::Stderr),
+        config::LogTarget::File(path) => Some(outlet::Target::File(PathBuf::from(path))),
+    }
+}
+
+/// How its lines are written.
+pub fn log_format(log: &config::Log) -> format::Format {
+    match log.format {
+        config::LogFormat::Json => format::Format::Json,
+        config::LogFormat::Human => format::Format::Human,
+    }
+}

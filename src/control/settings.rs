@@ -1,0 +1,70 @@
+//! From the typed config to what workers read: times in µs, ready lines.
+
+use crate::config;
+use crate::config::defaults;
+use crate::decide::exchange::{Effort, Failure};
+use crate::decide::reuse::Mode;
+use crate::decide::settings::{BackendSettings, Forwarded, ListenerSettings, Micros};
+use crate::http1::{Limits, Refusal};
+use crate::decide::balance::Algorithm;
+use crate::shared::statistics::ListenerStatistics;
+use std::time::Duration;
+
+pub(super) fn listener(listen: &config::Listen) -> ListenerSettings {
+    ListenerSettings {
+        http_request: micros(listen.timeouts.http_request),
+        inactivity: micros(listen.timeouts.inactivity),
+        http_keep_alive: micros(listen.timeouts.http_keep_alive),
+        tunnel: micros(listen.timeouts.tunnel),
+        limits: Limits {
+            head_max: listen.limits.head_max,
+            request_line_max: listen.limits.request_line_max,
+            headers_max: listen.limits.headers_max,
+        },
+        routes: listen.routes.clone(),
+        request_edits: listen.request_edits.clone(),
+        response_edits: listen.response_edits.clone(),
+        forwarded: match listen.forwarded {
+            config::Forwarded::Append => Forwarded::Append,
+            config::Forwarded::Replace => Forwarded::Replace,
+            config::Forwarded::Off => Forwarded::Off,
+        },
+        via: match &listen.via {
+            Some(name) => format!("Via: 1.1 {name}\r\n").into_bytes().into(),
+            None => Box::default(),
+        },
+    }
+}
+
+pub(super) fn backend(backend: &config::Backend) -> BackendSettings {
+    BackendSettings {
+        connect: micros(backend.timeouts.connect),
+        inactivity: micros(backend.timeouts.inactivity),
+        queue: micros(backend.timeouts.queue),
+        turn_around: micros(defaults::TURN_AROUND),
+        reuse: match backend.reuse {
+            config::Reuse::Never => Mode::Never,
+            config::Reuse::Always => Mode::Always,
+        },
+        effort: Effort { retries: defaults::RETRIES, stale_max: defaults::STALE_MAX },
+        request_edits: backend.request_edits.clone(),
+        response_edits: backend.response_edits.clone(),
+    }
+}
+
+pub(super) fn algorithm(balance: config::Balance) -> Algorithm {
+    match balance {
+        config::Balance::Random(draws) => Algorithm::Random(draws),
+        config::Balance::RoundRobin => Algorithm::RoundRobin,
+        config::Balance::LeastConn => Algorithm::LeastConn,
+    }
+}
+
+/// Refusals come first, then failures: see [`Failure::index`].
+pub(super) fn listener_statistics() -> ListenerStatistics {
+    ListenerStatistics::new(Refusal::COUNT + Failure::COUNT)
+}
+
+fn micros(duration: Duration) -> Micros {
+    duration.as_micros().min(u128::from(u64::MAX / 4)) as Micros
+}

@@ -1,0 +1,80 @@
+//! What a listener and a backend ask of a request that passes them: times in µs, edits, routes.
+//!
+//! Made from the config by `control/`, read by workers through the current generation.
+
+use super::edit::Edits;
+use super::exchange::Effort;
+use super::route::RouteTable;
+use crate::http1::Limits;
+
+/// Microseconds.
+pub type Micros = u64;
+
+/// How one listener treats its clients.
+#[derive(Clone, Debug)]
+pub struct ListenerSettings {
+    /// From the first byte of a request to the end of its head (`timeout-http-request`).
+    pub http_request: Micros,
+    /// Without progress from or to the client (`timeout-client`).
+    pub inactivity: Micros,
+    /// Between two requests (`timeout-http-keep-alive`).
+    pub http_keep_alive: Micros,
+    /// Without a byte in a tunnel (`timeout-tunnel`).
+    pub tunnel: Micros,
+    /// Limits of a head.
+    pub limits: Limits,
+    /// Routes in order, then the default.
+    pub routes: RouteTable,
+    /// Edits of every request.
+    pub request_edits: Edits,
+    /// Edits of every response of a server.
+    pub response_edits: Edits,
+    /// What becomes of `X-Forwarded-*`.
+    pub forwarded: Forwarded,
+    /// The ready line `Via: 1.1 NAME` with its CRLF, or nothing; the minor version is at [`VIA_MINOR`].
+    pub via: Box<[u8]>,
+}
+
+/// Where the minor version of the client's message stands in [`ListenerSettings::via`].
+pub const VIA_MINOR: usize = "Via: 1.".len();
+
+/// What becomes of the `X-Forwarded-*` fields of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forwarded {
+    /// `X-Forwarded-For` of the client stays before ours, `-Proto` and `-Host` are replaced.
+    Append,
+    /// Whatever the client sent is removed, then ours are added.
+    Replace,
+    /// Nothing is added and nothing removed.
+    Off,
+}
+
+/// How one backend treats its servers.
+#[derive(Clone, Debug)]
+pub struct BackendSettings {
+    /// From the start of a connect to its end (`timeout-connect`).
+    pub connect: Micros,
+    /// Without progress from or to the server (`timeout-server`).
+    pub inactivity: Micros,
+    /// In a queue (`timeout-queue`, Q-14).
+    pub queue: Micros,
+    /// Before the same server is tried again (RT-5).
+    pub turn_around: Micros,
+    /// Whether idle connections are shared.
+    pub reuse: Reuse,
+    /// What is tried for one request.
+    pub effort: Effort,
+    /// Edits of requests to this backend.
+    pub request_edits: Edits,
+    /// Edits of responses from this backend.
+    pub response_edits: Edits,
+}
+
+/// Whether idle server connections are shared between clients (POOL-11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// Every server connection is private to its session (POOL-60).
+    Never,
+    /// Any idle connection may carry any request.
+    Always,
+}

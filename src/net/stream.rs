@@ -1,0 +1,309 @@
+//! A connected socket and what is known of its readiness.
+//!
+//! This is the one place that says when a socket is drained: on an edge-triggered stream socket, a read shorter than
+//! the buffer means *nothing is left* — unless the event said that the peer has closed or failed, for then no second
+//! edge comes and the end must be read (`hangup`). Events set bits; reads and writes clear them.
+
+use super::address::Address;
+use super::poller::Ready;
+use mio::event::Source;
+use std::io::{self, IoSlice, Read as _, Write as _};
+use std::net::Shutdown;
+
+/// A TCP or Unix stream with its readiness bits.
+#[derive(Debug)]
+pub struct Stream {
+    transport: Transport,
+    readable: bool,
+    hangup: bool,
+    dead: bool,
+    writable: bool,
+}
+
+#[derive(Debug)]
+enum Transport {
+    Tcp(mio::net::TcpStream),
+    Unix(mio::net::UnixStream),
+}
+
+/// What one read brought.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Read {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing now; an event will tell.
+    Empty,
+    /// The peer has closed its side: no byte will come.
+    End,
+    /// The connection is broken.
+    Failed(io::ErrorKind),
+}
+
+impl Stream {
+    /// A stream just accepted or just being connected. An accepted one is readable once its first event comes.
+    pub fn tcp(stream: mio::net::TcpStream) -> Stream {
+        Stream::new(Transport::Tcp(stream))
+    }
+
+    /// The same for a Unix socket.
+    pub fn unix(stream: mio::net::UnixStream) -> Stream {
+        Stream::new(Transport::Unix(stream))
+    }
+
+    fn new(transport: Transport) -> Stream {
+        Stream { transport, readable: false, hangup: false, dead: false, writable: true }
+    }
+
+    /// Begins to connect. The end of it shows as writability; see [`Stream::connected`].
+    pub fn connect(address: &Address) -> io::Result<Stream> {
+        match address {
+            Address::Tcp(address) => {
+                let stream = mio::net::TcpStream::connect(*address)?;
+                stream.set_nodelay(true)?;
+                let mut stream = Stream::tcp(stream);
+                stream.writable = false;
+                Ok(stream)
+            }
+            Address::Unix(path) => Ok(Stream::unix(mio::net::UnixStream::connect(path)?)),
+        }
+    }
+
+    /// Whether a connect has ended: `Ok(true)` well, `Ok(false)` not yet.
+    pub fn connected(&self) -> io::Result<bool> {
+        match &self.transport {
+            Transport::Tcp(stream) => {
+                if let Some(error) = stream.take_error()? {
+                    return Err(error);
+                }
+                match stream.peer_addr() {
+                    Ok(_) => Ok(true),
+                    Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
+                    Err(error) => Err(error),
+                }
+            }
+            Transport::Unix(stream) => match stream.take_error()? {
+                Some(error) => Err(error),
+                None => Ok(true),
+            },
+        }
+    }
+
+    /// Takes over what an event says.
+    pub fn mark(&mut self, ready: &Ready) {
+        self.readable |= ready.readable;
+        self.hangup |= ready.hangup;
+        self.dead |= ready.dead;
+        self.writable |= ready.writable;
+    }
+
+    /// Whether a read may bring something.
+    pub fn is_readable(&self) -> bool {
+        self.readable
+    }
+
+    /// Whether a write may succeed.
+    pub fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// Whether both directions are known to be gone.
+    pub fn is_dead(&self) -> bool {
+        self.dead
+    }
+
+    /// Whether the peer has closed its side (an end is to be read behind the bytes that are left).
+    pub fn is_hangup(&self) -> bool {
+        self.hangup
+    }
+
+    /// Reads once into `buffer`.
+    pub fn read(&mut self, buffer: &mut [u8]) -> Read {
+        if !self.readable {
+            return Read::Empty;
+        }
+        loop {
+            return match self.transport.read(buffer) {
+                Ok(0) => {
+                    self.readable = false;
+                    Read::End
+                }
+                Ok(n) => {
+                    self.readable = n == buffer.len() || self.hangup;
+                    Read::Bytes(n)
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.readable = false;
+                    Read::Empty
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    self.readable = false;
+                    Read::Failed(error.kind())
+                }
+            };
+        }
+    }
+
+    /// Reads one byte of a parked connection, whatever the bits say: [`Read::Empty`] means it is still good.
+    pub fn probe(&mut self) -> Read {
+        self.readable = true;
+        self.read(&mut [0])
+    }
+
+    /// Writes once; tells how many bytes went out (0 when there is no room).
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = bytes.len();
+        self.after_write(length, |transport| transport.write(bytes))
+    }
+
+    /// Writes the parts, in order, once.
+    pub fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let length = parts.iter().map(|part| part.len()).sum();
+        self.after_write(length, |transport| transport.write_vectored(parts))
+    }
+
+    fn after_write(
+        &mut self,
+        length: usize,
+        mut write: impl FnMut(&mut Transport) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        if !self.writable {
+            return Ok(0);
+        }
+        loop {
+            return match write(&mut self.transport) {
+                Ok(n) => {
+                    self.writable = n == length;
+                    Ok(n)
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.writable = false;
+                    Ok(0)
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+        }
+    }
+
+    /// Says to the peer that no more bytes come (half-close).
+    pub fn end(&mut self) -> io::Result<()> {
+        match &self.transport {
+            Transport::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Transport::Unix(stream) => stream.shutdown(Shutdown::Write),
+        }
+    }
+
+    /// Makes the close that follows a reset, so that the peer does not take what it has for the whole.
+    pub fn reset_on_close(&self) {
+        if let Transport::Tcp(stream) = &self.transport {
+            let _ = socket2::SockRef::from(stream).set_linger(Some(std::time::Duration::ZERO));
+        }
+    }
+}
+
+impl Source for Stream {
+    fn register(&mut self, registry: &mio::Registry, token: mio::Token, interests: mio::Interest) -> io::Result<()> {
+        match &mut self.transport {
+            Transport::Tcp(stream) => stream.register(registry, token, interests),
+            Transport::Unix(stream) => stream.register(registry, token, interests),
+        }
+    }
+
+    fn reregister(&mut self, registry: &mio::Registry, token: mio::Token, interests: mio::Interest) -> io::Result<()> {
+        match &mut self.transport {
+            Transport::Tcp(stream) => stream.reregister(registry, token, interests),
+            Transport::Unix(stream) => stream.reregister(registry, token, interests),
+        }
+    }
+
+    fn deregister(&mut self, registry: &mio::Registry) -> io::Result<()> {
+        match &mut self.transport {
+            Transport::Tcp(stream) => stream.deregister(registry),
+            Transport::Unix(stream) => stream.deregister(registry),
+        }
+    }
+}
+
+impl Transport {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Transport::Tcp(stream) => stream.read(buffer),
+            Transport::Unix(stream) => stream.read(buffer),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Transport::Tcp(stream) => stream.write(bytes),
+            Transport::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Transport::Tcp(stream) => stream.write_vectored(parts),
+            Transport::Unix(stream) => stream.write_vectored(parts),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Stream, std::os::unix::net::UnixStream) {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        (Stream::unix(mio::net::UnixStream::from_std(ours)), theirs)
+    }
+
+    #[test]
+    fn a_short_read_is_drained_unless_the_peer_hung_up() {
+        let (mut stream, mut peer) = pair();
+        peer.write_all(b"abc").unwrap();
+        stream.readable = true;
+        assert_eq!(stream.read(&mut [0; 8]), Read::Bytes(3));
+        assert!(!stream.is_readable(), "short: drained");
+
+        peer.write_all(b"def").unwrap();
+        drop(peer);
+        stream.readable = true;
+        stream.hangup = true;
+        assert_eq!(stream.read(&mut [0; 8]), Read::Bytes(3));
+        assert!(stream.is_readable(), "the end is still to be read");
+        assert_eq!(stream.read(&mut [0; 8]), Read::End);
+        assert_eq!(stream.read(&mut [0; 8]), Read::Empty);
+    }
+
+    #[test]
+    fn a_full_read_says_that_more_may_be_there() {
+        let (mut stream, mut peer) = pair();
+        peer.write_all(b"abcd").unwrap();
+        stream.readable = true;
+        assert_eq!(stream.read(&mut [0; 4]), Read::Bytes(4));
+        assert!(stream.is_readable());
+        assert_eq!(stream.read(&mut [0; 4]), Read::Empty);
+        assert!(!stream.is_readable());
+    }
+
+    #[test]
+    fn a_full_pipe_takes_what_fits_and_says_so() {
+        let (mut stream, _peer) = pair();
+        let big = vec![0; 4 << 20];
+        let sent = stream.write(&big).unwrap();
+        assert!(sent > 0 && sent < big.len());
+        assert!(!stream.is_writable());
+        assert_eq!(stream.write(&big).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_probe_tells_quiet_from_closed() {
+        let (mut stream, mut peer) = pair();
+        assert_eq!(stream.probe(), Read::Empty);
+        peer.write_all(b"x").unwrap();
+        assert_eq!(stream.probe(), Read::Bytes(1));
+        drop(peer);
+        assert_eq!(stream.probe(), Read::End);
+    }
+}

@@ -1,0 +1,83 @@
+//! One generation: an immutable picture of everything that requests are handled by.
+//!
+//! `control/` builds a generation, publishes it behind one atomic swap, and never touches it again. A worker borrows
+//! the current one once per turn; an exchange keeps the one it began with. What hangs on an identity (slots, pools,
+//! statistics, balancer state) is inside `Arc`s that the next generation shares (DESIGN: identity).
+
+use super::key::PoolKey;
+use super::statistics::{ListenerStatistics, PerWorker};
+use super::table::BackendTable;
+use crate::decide::settings::{BackendSettings, ListenerSettings};
+use crate::sync::Arc;
+
+/// A listener, by its name, for the life of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ListenerId(pub u16);
+
+/// Something that can be parked in a pool, and where such a thing is opened.
+pub trait Pooled {
+    /// An address of a server.
+    type Address;
+}
+
+/// Everything that requests are handled by, at one time.
+#[derive(Debug)]
+pub struct Generation<C: Pooled> {
+    /// Counted from 1.
+    pub number: u64,
+    /// By [`ListenerId`]; `None` where a listener is gone.
+    pub listeners: Box<[Option<ListenerEntry>]>,
+    /// In the order of the config: routes name them by place.
+    pub backends: Box<[BackendEntry<C>]>,
+}
+
+/// One listener of a generation.
+#[derive(Clone, Debug)]
+pub struct ListenerEntry {
+    /// Its name.
+    pub name: Arc<str>,
+    /// How it treats its clients.
+    pub settings: Arc<ListenerSettings>,
+    /// What it counts.
+    pub statistics: Arc<PerWorker<ListenerStatistics>>,
+    /// The workers that accept here; empty for all.
+    pub workers: Arc<[u16]>,
+}
+
+/// One backend of a generation.
+#[derive(Debug)]
+pub struct BackendEntry<C: Pooled> {
+    /// Its servers as balancers see them.
+    pub table: Arc<BackendTable<C>>,
+    /// How it treats them.
+    pub settings: Arc<BackendSettings>,
+    /// Where they are, in the table's order.
+    pub addresses: Arc<[C::Address]>,
+    /// The keys of connections to them, in the table's order.
+    pub keys: Arc<[PoolKey]>,
+}
+
+impl<C: Pooled> Clone for BackendEntry<C> {
+    fn clone(&self) -> Self {
+        BackendEntry {
+            table: self.table.clone(),
+            settings: self.settings.clone(),
+            addresses: self.addresses.clone(),
+            keys: self.keys.clone(),
+        }
+    }
+}
+
+impl ListenerEntry {
+    /// Whether a worker accepts here.
+    pub fn accepts(&self, worker: usize) -> bool {
+        self.workers.is_empty() || self.workers.iter().any(|at| usize::from(*at) == worker)
+    }
+}
+
+impl<C: Pooled> Generation<C> {
+    /// The entry of a listener, if this generation has it.
+    pub fn listener(&self, id: ListenerId) -> Option<&ListenerEntry> {
+        self.listeners.get(usize::from(id.0))?.as_ref()
+    }
+}

@@ -1,0 +1,442 @@
+//! One worker: a thread with its own poll, sessions, timers, buffers and statistics.
+//!
+//! A turn of the loop: *poll → clock → mark → mail → expire → accept → run → report*. Marking does no work; what has
+//! something to do is put on the run queue, of which at most *depth* sessions run before the next poll (SCH-1). A
+//! session's step goes on until nothing moves or its rounds are spent; the worker never polls with a timeout while
+//! work is pending.
+//!
+//! ```text
+//!   accept.rs    new client connections, hand-off to less loaded workers
+//!   client.rs    the client's side: heads, local answers, closing
+//!   begin.rs     from a complete head to an exchange: route, edits, first bytes
+//!   drive.rs     carries out what `decide::exchange` commands
+//!   consult.rs   asks who gets the request
+//!   upstream.rs  the server's side: lend, connect, park, events of parked connections
+//!   relay.rs     bytes both ways: the hot path
+//!   deadline.rs  which limit ends the present phase
+//!   report.rs    what a finished request leaves behind
+//! ```
+
+mod accept;
+mod begin;
+mod buffers;
+mod client;
+mod consult;
+mod deadline;
+mod drive;
+mod relay;
+mod report;
+mod session;
+mod tables;
+mod upstream;
+
+pub use buffers::CommonBuffers;
+
+use crate::decide::schedule;
+use crate::http1::{RequestHead, ResponseHead};
+use crate::net::{Accepted, Connection, Key, Kind, Listener, Micros, Poller, Ready, Slab, Waker, Wheel};
+use crate::observe::batch::Batcher;
+use crate::policy::{ServerId, WorkerId};
+use crate::shared::generation::{Generation, ListenerId};
+use crate::shared::mailbox::Mailbox;
+use crate::shared::process::Process;
+use crate::shared::server::Server;
+use crate::sync::Arc;
+use session::{Live, Phase, Session, Upstream};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Where the current generation is found.
+pub type Published = arc_swap::ArcSwap<Generation<Connection>>;
+
+/// What `control/` tells a worker.
+#[derive(Debug)]
+pub enum Order {
+    /// Accept on this socket from now on.
+    Listen(ListenerId, Listener),
+    /// The sockets of this listener's place get another name after a reload.
+    Rename(ListenerId, ListenerId),
+    /// Take what waits, then stop accepting on this listener.
+    Unlisten(ListenerId),
+    /// Open the access log's batches anew, or stop making them.
+    Log(Option<Batcher>),
+    /// Finish what is in progress, then end.
+    Drain,
+    /// End at once.
+    Stop,
+}
+
+/// A client connection on its way to another worker.
+pub type HandOff = (ListenerId, Accepted);
+
+/// The mailbox of a worker.
+pub type Mail = Mailbox<Order, HandOff, Waker>;
+
+/// What a worker is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Its number.
+    pub id: WorkerId,
+    /// Its poll, whose waker its mailbox has.
+    pub poller: Poller,
+    /// The mailboxes of all workers, in order; its own among them.
+    pub mail: Arc<[Arc<Mail>]>,
+    /// Where generations are published.
+    pub published: Arc<Published>,
+    /// What all workers share.
+    pub process: Arc<Process>,
+    /// The surplus of all workers' buffers.
+    pub buffers: Arc<CommonBuffers>,
+    /// The access log, if there is one.
+    pub log: Option<Batcher>,
+    /// The clock's zero, the same for all workers.
+    pub epoch: Instant,
+    /// Seed of this worker's random draws.
+    pub seed: u64,
+    /// The loop's measures.
+    pub tuning: Tuning,
+}
+
+/// The loop's measures.
+#[derive(Clone, Copy, Debug)]
+pub struct Tuning {
+    /// Sessions run before the next poll (SCH-1), at least 1.
+    pub depth: usize,
+    /// Connections accepted per listener and turn (SCH-7), at least 1.
+    pub max_accept: usize,
+}
+
+/// Rounds of one session's step before it goes to the end of the run queue.
+const ROUNDS: u32 = 16;
+/// Bytes read at once.
+const SCRATCH: usize = 64 << 10;
+/// How often the wall clock is read again, in µs.
+const WALL_EVERY: Micros = 1_000_000;
+
+/// One worker thread's everything.
+#[derive(Debug)]
+pub struct Worker {
+    id: WorkerId,
+    poller: Poller,
+    ready: Vec<Ready>,
+    mail: Arc<[Arc<Mail>]>,
+    process: Arc<Process>,
+    tables: tables::Tables,
+    /// By [`ServerId`]: every server of a generation in use.
+    servers: Vec<Option<Arc<Server<Connection>>>>,
+    listeners: Vec<accept::Listening>,
+    accept_resume: Micros,
+    sessions: Slab<Session>,
+    exchanges: Slab<Live>,
+    upstreams: Slab<Upstream>,
+    run: VecDeque<Key>,
+    parked_events: Vec<Key>,
+    wheel: Wheel,
+    expired: Vec<(Key, Micros)>,
+    buffers: buffers::Buffers,
+    /// Read into, never kept: what is not consumed is copied to its session.
+    scratch: Vec<u8>,
+    /// Heads are parsed into these.
+    request: RequestHead,
+    response: ResponseHead,
+    /// Header lines of ours, and heads and bodies that had to be written anew.
+    additions: Vec<u8>,
+    rewritten: Vec<u8>,
+    outgoing: Vec<u8>,
+    random: Random,
+    log: Option<Batcher>,
+    tuning: Tuning,
+    epoch: Instant,
+    now: Micros,
+    wall_at_zero_ms: u64,
+    wall_read: Micros,
+    draining: bool,
+    stopping: bool,
+}
+
+impl Worker {
+    /// A worker that accepts nothing yet.
+    pub fn new(parts: Parts) -> Worker {
+        let now = parts.epoch.elapsed().as_micros() as Micros;
+        let mut worker = Worker {
+            id: parts.id,
+            poller: parts.poller,
+            ready: Vec::with_capacity(256),
+            mail: parts.mail,
+            process: parts.process,
+            tables: tables::Tables::new(parts.published),
+            servers: Vec::new(),
+            listeners: Vec::new(),
+            accept_resume: session::NEVER,
+            sessions: Slab::default(),
+            exchanges: Slab::default(),
+            upstreams: Slab::default(),
+            run: VecDeque::new(),
+            parked_events: Vec::new(),
+            wheel: Wheel::new(now),
+            expired: Vec::new(),
+            buffers: buffers::Buffers::new(parts.buffers),
+            scratch: vec![0; SCRATCH],
+            request: RequestHead::default(),
+            response: ResponseHead::default(),
+            additions: Vec::with_capacity(512),
+            rewritten: Vec::new(),
+            outgoing: Vec::with_capacity(4096),
+            random: Random(parts.seed | 1),
+            log: parts.log,
+            tuning: parts.tuning,
+            epoch: parts.epoch,
+            now,
+            wall_at_zero_ms: 0,
+            wall_read: 0,
+            draining: false,
+            stopping: false,
+        };
+        worker.read_wall_clock();
+        worker.learn_servers();
+        worker
+    }
+
+    /// Runs until it is told to stop, or to drain and nothing is left.
+    pub fn run(mut self) {
+        while !self.stopping && !(self.draining && self.sessions.is_empty()) {
+            if let Err(error) = self.turn() {
+                // The poll itself failed: this worker cannot go on, and the process is better started again.
+                self.process.fatal(self.id, &error);
+                break;
+            }
+        }
+        self.flush_log();
+        self.forget_pools();
+    }
+
+    /// One turn of the loop.
+    fn turn(&mut self) -> std::io::Result<()> {
+        let mut ready = std::mem::take(&mut self.ready);
+        let timeout = self.timeout();
+        self.poller.wait(timeout, &mut ready)?;
+        self.read_clock();
+        for event in ready.drain(..) {
+            self.mark(&event);
+        }
+        self.ready = ready;
+        self.read_mail();
+        self.refresh();
+        self.expire_timers();
+        self.accept_all();
+        self.run_sessions();
+        self.flush_log();
+        self.statistics().loops.add(1);
+        Ok(())
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        if !self.run.is_empty() || self.listeners.iter().any(|listening| listening.ready) {
+            return Some(Duration::ZERO);
+        }
+        let next = self.wheel.next_deadline().unwrap_or(session::NEVER).min(self.accept_resume);
+        if next == session::NEVER {
+            return None;
+        }
+        Some(Duration::from_micros(next.saturating_sub(self.now)))
+    }
+
+    /// The one place where the loop reads the clock.
+    fn read_clock(&mut self) {
+        self.now = self.epoch.elapsed().as_micros() as Micros;
+        if self.now.wrapping_sub(self.wall_read) > WALL_EVERY {
+            self.read_wall_clock();
+        }
+    }
+
+    /// Wall-clock time is only for the log: everything else runs on the monotonic clock.
+    fn read_wall_clock(&mut self) {
+        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.wall_at_zero_ms = (wall.as_millis() as u64).saturating_sub(self.now / 1000);
+        self.wall_read = self.now;
+    }
+
+    fn mark(&mut self, event: &Ready) {
+        let key = event.token.key;
+        match event.token.kind {
+            Kind::Wake => {}
+            Kind::Listener => {
+                if let Some(listening) = self.listeners.get_mut(key.slot as usize) {
+                    listening.ready = listening.key_generation == key.generation && listening.is_open();
+                }
+            }
+            Kind::Client => {
+                if let Some(session) = self.sessions.get_mut(key) {
+                    session.stream.mark(event);
+                    self.enqueue(key);
+                }
+            }
+            Kind::Server => match self.upstreams.get_mut(key) {
+                Some(Upstream::Lent { connection, session, .. }) => {
+                    connection.stream.mark(event);
+                    let session = *session;
+                    self.enqueue(session);
+                }
+                Some(Upstream::Private { connection, .. }) => {
+                    connection.stream.mark(event);
+                    self.parked_events.push(key);
+                }
+                Some(Upstream::Parked { .. }) => self.parked_events.push(key),
+                None => {}
+            },
+        }
+    }
+
+    /// Puts a session on the run queue, once.
+    fn enqueue(&mut self, key: Key) {
+        if let Some(session) = self.sessions.get_mut(key)
+            && !session.queued
+        {
+            session.queued = true;
+            self.run.push_back(key);
+        }
+    }
+
+    fn read_mail(&mut self) {
+        let own = self.mail[usize::from(self.id.0)].clone();
+        if !own.begin() {
+            return;
+        }
+        while let Some(order) = own.next_order() {
+            self.obey(order);
+        }
+        while let Some((listener, accepted)) = own.next_hand_off() {
+            self.statistics().hand_offs_taken.add(1);
+            self.admit(listener, accepted);
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Listen(id, listener) => self.listen(id, listener),
+            Order::Rename(from, to) => self.rename(from, to),
+            Order::Unlisten(id) => self.unlisten(Some(id)),
+            Order::Log(log) => self.log = log,
+            Order::Stop => self.stopping = true,
+            Order::Drain => {
+                self.draining = true;
+                self.unlisten(None);
+                let keys: Vec<Key> = self.sessions.keys().collect();
+                keys.into_iter().for_each(|key| self.enqueue(key));
+            }
+        }
+    }
+
+    fn expire_timers(&mut self) {
+        let mut expired = std::mem::take(&mut self.expired);
+        self.wheel.expire(self.now, self.tuning.depth, &mut expired);
+        for (key, at) in expired.drain(..) {
+            self.guarded(key, |worker| worker.look(key, at));
+        }
+        self.expired = expired;
+    }
+
+    fn run_sessions(&mut self) {
+        while let Some(key) = self.parked_events.pop() {
+            self.parked_event(key);
+        }
+        for _ in 0..schedule::turn(self.run.len(), self.tuning.depth) {
+            let Some(key) = self.run.pop_front() else { break };
+            if let Some(session) = self.sessions.get_mut(key) {
+                session.queued = false;
+                self.guarded(key, |worker| worker.step(key));
+            }
+        }
+    }
+
+    /// A panic in one session's step ends that session and nothing else (DESIGN §4).
+    fn guarded(&mut self, key: Key, step: impl FnOnce(&mut Worker)) {
+        if catch_unwind(AssertUnwindSafe(|| step(self))).is_err() {
+            self.statistics().panics.add(1);
+            self.process.panicked(self.id);
+            self.scratch.resize(SCRATCH, 0);
+            self.abandon(key);
+        }
+    }
+
+    /// Lets a session go on until nothing moves or its rounds are spent.
+    fn step(&mut self, key: Key) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut rounds = ROUNDS;
+        while self.advance(key, &mut scratch) {
+            rounds -= 1;
+            if rounds == 0 {
+                self.enqueue(key);
+                break;
+            }
+        }
+        self.scratch = scratch;
+        self.arm(key);
+    }
+
+    /// One round: whatever can move, moves once. `false` when nothing did.
+    fn advance(&mut self, key: Key, scratch: &mut [u8]) -> bool {
+        let flushed = self.flush_client(key);
+        let Some(session) = self.sessions.get(key) else { return false };
+        let moved = match session.phase {
+            Phase::Idle | Phase::Head => self.read_request(key, scratch),
+            Phase::Busy(exchange) => self.advance_exchange(key, exchange, scratch),
+            Phase::Closing(manner) => self.advance_closing(key, manner, scratch),
+        };
+        flushed | moved
+    }
+
+    /// Takes up a newer generation and lets go of what the former had.
+    fn refresh(&mut self) {
+        let Some((former, generation)) = self.tables.refresh() else { return };
+        self.learn_servers();
+        self.pin_sessions(former, &generation);
+        self.close_retired_pools(&generation);
+        self.tables.drop_if_unused(former);
+    }
+
+    /// Sessions of a listener that is gone end with the routes they came for.
+    fn pin_sessions(&mut self, former: u32, generation: &Generation<Connection>) {
+        let current = self.tables.get(self.tables.current()).clone();
+        let gone = |id: ListenerId| current.listener(id).is_none() && generation.listener(id).is_some();
+        let keys: Vec<Key> = self.sessions.keys().collect();
+        for key in keys {
+            let session = self.sessions.get_mut(key).expect("a key in use");
+            if session.pinned.is_none() && gone(session.listener) {
+                session.pinned = Some(former);
+                self.tables.hold(former);
+            }
+        }
+    }
+
+    fn learn_servers(&mut self) {
+        let generation = self.tables.get(self.tables.current()).clone();
+        for server in generation.backends.iter().flat_map(|backend| backend.table.servers()) {
+            let ServerId(place) = server.id();
+            let place = place as usize;
+            if self.servers.len() <= place {
+                self.servers.resize_with(place + 1, || None);
+            }
+            self.servers[place].get_or_insert_with(|| server.clone());
+        }
+    }
+
+    fn server(&self, id: ServerId) -> &Arc<Server<Connection>> {
+        self.servers[id.0 as usize].as_ref().expect("a server that a connection belongs to")
+    }
+}
+
+/// The worker's random draws: xorshift64*, good enough to spread load and nothing else.
+#[derive(Debug)]
+struct Random(u64);
+
+impl crate::policy::Draw for Random {
+    fn draw(&mut self, bound: u32) -> u32 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let high = (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32;
+        ((u64::from(high) * u64::from(bound)) >> 32) as u32
+    }
+}

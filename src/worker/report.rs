@@ -1,0 +1,207 @@
+//! What a finished request leaves behind: statistics of its listener and server, and a record for the log.
+
+use super::Worker;
+use super::session::{Account, Live};
+use crate::decide::exchange::Failure;
+use crate::http1::{BadResponse, Refusal, RequestHead, Version};
+use crate::net::{Key, Micros};
+use crate::observe::record::{Dispatch, Record, Reuse, Termination, Timers};
+use crate::policy::ServerIndex;
+use crate::shared::generation::ListenerId;
+use crate::shared::statistics::{ListenerStatistics, ServerStatistics, WorkerStatistics};
+
+impl Worker {
+    pub(super) fn statistics(&self) -> &WorkerStatistics {
+        self.own_statistics.of(self.id)
+    }
+
+    /// A listener's statistics; a listener that is gone counts no more.
+    pub(super) fn listener_statistics(&self, id: ListenerId) -> Option<&ListenerStatistics> {
+        let entry = self.tables.get(self.tables.current()).listener(id)?;
+        Some(entry.statistics.of(self.id))
+    }
+
+    /// Counts something of one server of an exchange.
+    pub(super) fn server_statistics(&self, exchange: Key, server: ServerIndex, count: impl FnOnce(&ServerStatistics)) {
+        if let Some(live) = self.exchanges.get(exchange) {
+            count(self.server_at(live, server).statistics.of(self.id));
+        }
+    }
+
+    pub(super) fn flush_log(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.flush();
+        }
+    }
+
+    /// Begins to note what the log will say.
+    pub(super) fn open_account(&mut self, since: Micros, head: &RequestHead, bytes: &[u8]) -> Account {
+        let mut account = Account { started: since, head_complete: self.now, ..Account::default() };
+        if self.log.is_some() {
+            let (method, target) = (head.method_name(bytes), head.target.of(bytes));
+            account.texts = self.buffers.small();
+            account.texts.extend_from_slice(method);
+            account.texts.extend_from_slice(target);
+            account.texts.extend_from_slice(head.authority(bytes));
+            account.method_length = method.len() as u16;
+            account.target_length = target.len() as u16;
+        }
+        account
+    }
+
+    /// A request that went to a server, or would have: the last word on it.
+    pub(super) fn log_finished(&mut self, live: &mut Live, termination: [u8; 2], cause: &'static str) {
+        let account = &live.account;
+        let Some(listener) = self.sessions.get(live.session).map(|session| session.listener) else { return };
+        let total = self.now - account.started;
+        if let Some(statistics) = self.listener_statistics(listener) {
+            statistics.responses.count(account.status);
+            statistics.bytes_in.add(account.bytes_in);
+            statistics.bytes_out.add(account.bytes_out);
+        }
+        if let Some(index) = account.server {
+            let statistics = self.server_at(live, index).statistics.of(self.id);
+            statistics.requests.add(1);
+            statistics.bytes_out.add(account.bytes_in);
+            statistics.bytes_in.add(account.server_bytes);
+            if account.response_began > 0 {
+                statistics.responses.count(account.status);
+                statistics.response_time_us.add(account.response_began.saturating_sub(account.connected));
+                let server = self.server_at(live, index);
+                server.latency.observe(account.response_began.saturating_sub(account.connected));
+            }
+        }
+        if self.log.is_some() {
+            let account = std::mem::take(&mut live.account);
+            let names = Names { backend: Some((live.generation, live.backend)), server: account.server };
+            self.log(live.session, &account, live.version, live.route, termination, cause, names, total);
+            live.account = account;
+        }
+    }
+
+    /// A request that a rule answered.
+    pub(super) fn log_local(
+        &mut self,
+        key: Key,
+        mut account: Account,
+        status: u16,
+        termination: [u8; 2],
+        route: Option<u16>,
+        version: Version,
+    ) {
+        account.status = status;
+        if self.log.is_some() {
+            let names = Names { backend: None, server: None };
+            let total = self.now - account.started;
+            self.log(key, &account, version, route, termination, "", names, total);
+        }
+        self.buffers.give(account.texts);
+    }
+
+    /// A message that was no request.
+    pub(super) fn log_refused(&mut self, key: Key, refusal: Refusal) {
+        if self.log.is_none() {
+            return;
+        }
+        let Some(session) = self.sessions.get(key) else { return };
+        let account = Account { started: session.since, status: refusal.status(), ..Account::default() };
+        let termination = if refusal == Refusal::TooSlow { *b"cR" } else { *b"PR" };
+        let names = Names { backend: None, server: None };
+        let total = self.now - account.started;
+        self.log(key, &account, Version::Http11, None, termination, refusal.reason(), names, total);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call per kind of ending; a struct would only rename them")]
+    fn log(
+        &mut self,
+        key: Key,
+        account: &Account,
+        version: Version,
+        route: Option<u16>,
+        termination: [u8; 2],
+        cause: &'static str,
+        names: Names,
+        total: Micros,
+    ) {
+        let Worker { log: Some(log), sessions, tables, wall_at_zero_ms, .. } = self else { return };
+        let Some(session) = sessions.get(key) else { return };
+        let place = session.pinned.unwrap_or(tables.current());
+        let listener = tables.get(place).listener(session.listener).map_or("", |entry| &entry.name);
+        let (mut backend, mut server) = ("", "");
+        if let Some((generation, at)) = names.backend {
+            let table = &tables.get(generation).backends[usize::from(at)].table;
+            backend = table.name();
+            server = names.server.map_or("", |index| table.server(index).name());
+        }
+        let (method, rest) = account.texts.split_at(usize::from(account.method_length));
+        let (target, host) = rest.split_at(usize::from(account.target_length));
+        log.push(&Record {
+            at_unix_ms: *wall_at_zero_ms + account.started / 1000,
+            client: (!session.client.ip().is_unspecified()).then_some(session.client),
+            listener,
+            backend,
+            server,
+            route,
+            method,
+            host,
+            target,
+            minor_version: if version == Version::Http10 { 0 } else { 1 },
+            status: account.status,
+            bytes_in: account.bytes_in,
+            bytes_out: account.bytes_out,
+            timers: account.timers(total),
+            retries: account.retries,
+            dispatch: if account.redispatched { Dispatch::Redispatched } else { Dispatch::First },
+            termination: Termination::of(termination),
+            reuse: match (account.connected, account.reused) {
+                (0, _) => Reuse::None,
+                (_, true) => Reuse::Reused,
+                (_, false) => Reuse::New,
+            },
+            cause,
+        });
+    }
+
+    pub(super) fn count_failure(&self, live: &Live, failure: Failure) {
+        let Some(session) = self.sessions.get(live.session) else { return };
+        if let Some(statistics) = self.listener_statistics(session.listener) {
+            statistics.failures[failure.index()].add(1);
+        }
+    }
+
+    pub(super) fn count_refused(&self, key: Key, refusal: Refusal) {
+        let Some(session) = self.sessions.get(key) else { return };
+        if let Some(statistics) = self.listener_statistics(session.listener) {
+            statistics.refused[refusal.index()].add(1);
+        }
+    }
+
+    pub(super) fn count_bad_response(&self, exchange: Key, bad: BadResponse) {
+        let Some(live) = self.exchanges.get(exchange) else { return };
+        if let Some(index) = live.account.server {
+            let statistics = self.server_at(live, index).statistics.of(self.id);
+            statistics.bad_responses[bad.index()].add(1);
+        }
+    }
+}
+
+/// Whose names a record carries.
+struct Names {
+    backend: Option<(u32, u16)>,
+    server: Option<ServerIndex>,
+}
+
+impl Account {
+    fn timers(&self, total: Micros) -> Timers {
+        let since = |end: Micros, start: Micros| {
+            if end == 0 { Timers::NOT_REACHED } else { end.saturating_sub(start) as i64 }
+        };
+        Timers {
+            request: since(self.head_complete, self.started),
+            queue: if self.connected == 0 { Timers::NOT_REACHED } else { 0 },
+            connect: if self.reused { 0 } else { since(self.connected, self.connect_began) },
+            response: since(self.response_began, self.connected),
+            total: total as i64,
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! The server's side: lending a connection, opening one, parking or closing it, and events on parked ones.
+//!
+//! A server connection keeps its slot in `upstreams`, and so its token, from its first registration to its close,
+//! also while it is parked: *resident* parking (DESIGN §5).
+
+use super::Worker;
+use super::session::Upstream;
+use crate::decide::exchange::{Closing, ConnectFailure, Event};
+use crate::decide::reuse::{self, CloseReason, Descriptors, KeepFacts, Mode, OpenReason, Proven, Retryable};
+use crate::net::{Connection, Key, Kind, Read, Stream, Token};
+use crate::policy::{ServerId, ServerIndex};
+use crate::shared::generation::Generation;
+use crate::shared::table::Admin;
+
+/// Idle private connections that one session may hold (POOL-61).
+const PRIVATE_MAX: usize = 5;
+
+impl Worker {
+    /// Takes an idle connection of this server for an exchange, if there is one that may be used.
+    pub(super) fn lend(&mut self, exchange: Key, index: ServerIndex) -> bool {
+        let Some(live) = self.exchanges.get(exchange) else { return false };
+        let session = live.session;
+        let entry = self.backend(live);
+        let server = entry.table.server(index);
+        let id = server.id();
+        let mode = entry.settings.reuse;
+        let found = if mode == Mode::Never {
+            self.lend_private(session, id)
+        } else {
+            let key = &entry.keys[index.at()];
+            // Later requests of a client, and those that may be sent again, take what is unproven first (POOL-11).
+            let first = self.sessions.get(session).is_some_and(|session| session.requests == 1);
+            let retryable = if first { Retryable::No } else { Retryable::Yes };
+            match reuse::wanted(mode, retryable) {
+                Ok(wanted) => server.pool.lend(self.id, key, wanted).ok_or_else(|| server.pool.why_nothing(self.id)),
+                Err(reason) => Err(reason),
+            }
+        };
+        match found {
+            Ok(connection) => {
+                let home = connection.home;
+                *self.upstreams.get_mut(home).expect("a connection keeps its slot") =
+                    Upstream::Lent { connection, session, server: id };
+                self.server_statistics(exchange, index, |statistics| statistics.reuses.add(1));
+                let live = self.exchanges.get_mut(exchange).expect("looked up above");
+                live.upstream = Some(home);
+                live.server_active = self.now;
+                live.account.connected = self.now;
+                live.account.reused = true;
+                true
+            }
+            Err(reason) => {
+                self.exchanges.get_mut(exchange).expect("looked up above").open_reason = reason;
+                false
+            }
+        }
+    }
+
+    fn lend_private(&mut self, session: Key, server: ServerId) -> Result<Connection, OpenReason> {
+        let Worker { sessions, upstreams, servers, .. } = self;
+        let session = sessions.get_mut(session).ok_or(OpenReason::Never)?;
+        let of_server = |key: &Key| {
+            matches!(upstreams.get(*key), Some(Upstream::Private { server: of, .. }) if *of == server)
+        };
+        let at = session.private.iter().position(of_server).ok_or(OpenReason::Never)?;
+        let key = session.private.swap_remove(at);
+        let place = upstreams.get_mut(key).expect("a private connection keeps its slot");
+        let lent = Upstream::Parked { ticket: Default::default(), server };
+        let Upstream::Private { connection, .. } = std::mem::replace(place, lent) else {
+            unreachable!("looked at above")
+        };
+        servers[server.0 as usize].as_ref().expect("a server in use").pool.need.opened();
+        Ok(connection)
+    }
+
+    /// Begins to open a connection for an exchange.
+    pub(super) fn connect(&mut self, exchange: Key, index: ServerIndex) {
+        let Some(live) = self.exchanges.get(exchange) else { return };
+        let (session, reason) = (live.session, live.open_reason);
+        let entry = self.backend(live);
+        let server = entry.table.server(index);
+        let id = server.id();
+        server.pool.need.opened();
+        let opened = Stream::connect(&entry.addresses[index.at()]);
+        self.server_statistics(exchange, index, |statistics| {
+            statistics.connects.add(1);
+            statistics.opens[reason.index()].add(1);
+        });
+        let home = self.upstreams.insert(Upstream::Parked { ticket: Default::default(), server: id });
+        let live = self.exchanges.get_mut(exchange).expect("looked up above");
+        live.server_active = self.now;
+        live.account.connect_began = self.now;
+        live.account.reused = false;
+        let stream = opened.and_then(|mut stream| {
+            self.poller.register(&mut stream, Token { kind: Kind::Server, key: home })?;
+            Ok(stream)
+        });
+        match stream {
+            Ok(stream) => {
+                self.process.server_connection_opened();
+                live.upstream = Some(home);
+                let at_once = stream.is_writable();
+                let connection = Connection { stream, requests: 0, home };
+                *self.upstreams.get_mut(home).expect("just inserted") =
+                    Upstream::Lent { connection, session, server: id };
+                if at_once {
+                    self.connected(exchange);
+                }
+            }
+            Err(error) => {
+                self.upstreams.remove(home);
+                self.server(id).pool.need.closed();
+                self.connect_failed(exchange, index, local_or_remote(&error));
+            }
+        }
+    }
+
+    /// Looks whether the connect of an exchange has ended.
+    pub(super) fn check_connect(&mut self, exchange: Key, index: ServerIndex) -> bool {
+        let Some(stream) = self.upstream_stream(exchange) else { return false };
+        if !stream.is_writable() && !stream.is_hangup() {
+            return false;
+        }
+        match stream.connected() {
+            Ok(true) => self.connected(exchange),
+            Ok(false) => return false,
+            Err(error) => {
+                self.drop_upstream(exchange, CloseReason::Error);
+                self.connect_failed(exchange, index, local_or_remote(&error));
+            }
+        }
+        true
+    }
+
+    fn connected(&mut self, exchange: Key) {
+        let live = self.exchanges.get_mut(exchange).expect("the exchange that connects");
+        live.server_active = self.now;
+        live.account.connected = self.now;
+        self.drive(exchange, Event::Connected);
+    }
+
+    fn connect_failed(&mut self, exchange: Key, index: ServerIndex, failure: ConnectFailure) {
+        self.server_statistics(exchange, index, |statistics| statistics.connect_failures.add(1));
+        self.drive(exchange, Event::ConnectFailed(failure));
+    }
+
+    /// Parks the connection of an exchange that is over, or closes it by the keep rule (POOL-32).
+    pub(super) fn park(&mut self, exchange: Key) {
+        let Some(live) = self.exchanges.get_mut(exchange) else { return };
+        let Some(key) = live.upstream.take() else { return };
+        let live = self.exchanges.get(exchange).expect("looked up above");
+        let Some(Upstream::Lent { connection, server: id, .. }) = self.upstreams.get_mut(key) else { return };
+        connection.requests += 1;
+        // A read that filled the buffer, or an end that was announced: look before others rely on it (POOL-30).
+        if connection.stream.is_readable() && connection.stream.probe() != Read::Empty {
+            return self.close_upstream(key, CloseReason::Remote);
+        }
+        let (id, requests, session) = (*id, connection.requests, live.session);
+        let entry = self.backend(live);
+        let mode = entry.settings.reuse;
+        let server = self.server(id);
+        if mode == Mode::Never {
+            return self.keep_private(key, session);
+        }
+        let counted = server.pool.need.read();
+        let proven = if requests > 1 { Proven::Safe } else { Proven::Once };
+        let facts = KeepFacts {
+            mode,
+            private: false,
+            maintenance: self.in_maintenance(id),
+            purge_delay: true,
+            reverse: false,
+            streams: 0,
+            free_streams: 1,
+            proven,
+            descriptors: self.descriptors(),
+            idle_max: None,
+            idle_reserve: 0,
+            own_idle: server.pool.idle_by(self.id),
+            own_safe: server.pool.safe_by(self.id),
+            idle: counted.idle,
+            used: counted.used,
+            need: counted.need,
+        };
+        if let Err(reason) = reuse::keep(&facts) {
+            return self.close_upstream(key, reason);
+        }
+        let pool_key = self.pool_key(exchange, id);
+        let Some(pool_key) = pool_key else { return self.close_upstream(key, CloseReason::Maintenance) };
+        let Worker { upstreams, servers, tables, .. } = self;
+        let place = upstreams.get_mut(key).expect("looked up above");
+        let parked = Upstream::Parked { ticket: Default::default(), server: id };
+        let Upstream::Lent { connection, .. } = std::mem::replace(place, parked) else {
+            unreachable!("looked at above")
+        };
+        let (generation, backend, index) = pool_key;
+        let key_of = &tables.get(generation).backends[backend].keys[index];
+        let server = servers[id.0 as usize].as_ref().expect("a server in use");
+        let ticket = server.pool.park(self.id, key_of, proven, connection);
+        *place = Upstream::Parked { ticket, server: id };
+    }
+
+    /// Where the key of an exchange's server stands, if the current generation still opens connections with it: one
+    /// to an address that has changed is not kept (POOL-52).
+    fn pool_key(&self, exchange: Key, id: ServerId) -> Option<(u32, usize, usize)> {
+        let live = self.exchanges.get(exchange)?;
+        let index = live.account.server?;
+        let place = (live.generation, usize::from(live.backend), index.at());
+        if live.generation == self.tables.current() {
+            return Some(place);
+        }
+        let own = &self.tables.get(place.0).backends[place.1].keys[place.2];
+        let current = self.tables.get(self.tables.current());
+        let mut entries = current.backends.iter();
+        let still = entries.any(|entry| entry.table.find(id).is_some_and(|at| entry.keys[at.at()] == *own));
+        still.then_some(place)
+    }
+
+    fn in_maintenance(&self, id: ServerId) -> bool {
+        self.server(id).admin() == Admin::Maint
+    }
+
+    fn descriptors(&self) -> Descriptors {
+        self.process.descriptors()
+    }
+
+    fn keep_private(&mut self, key: Key, session: Key) {
+        let Some(owner) = self.sessions.get_mut(session) else {
+            return self.close_upstream(key, CloseReason::Private);
+        };
+        if owner.private.len() >= PRIVATE_MAX {
+            return self.close_upstream(key, CloseReason::Private);
+        }
+        owner.private.push(key);
+        let place = self.upstreams.get_mut(key).expect("its exchange had it");
+        let parked = Upstream::Parked { ticket: Default::default(), server: ServerId(0) };
+        if let Upstream::Lent { connection, server, .. } = std::mem::replace(place, parked) {
+            *place = Upstream::Private { connection, session, server };
+            self.server(server).pool.need.closed();
+        }
+    }
+
+    /// Closes the connection of an exchange.
+    pub(super) fn close_server(&mut self, exchange: Key, closing: Closing) {
+        let reason = match closing {
+            Closing::Remote => CloseReason::Remote,
+            Closing::Error => CloseReason::Error,
+            Closing::ExcessData => CloseReason::ExcessData,
+            Closing::Unfinished | Closing::Aborted => CloseReason::Aborted,
+            Closing::Tunnel => CloseReason::Tunnel,
+        };
+        self.drop_upstream(exchange, reason);
+    }
+
+    fn drop_upstream(&mut self, exchange: Key, reason: CloseReason) {
+        let Some(live) = self.exchanges.get_mut(exchange) else { return };
+        self.buffers.reclaim(&mut live.input);
+        if let Some(key) = live.upstream.take() {
+            self.close_upstream(key, reason);
+        }
+    }
+
+    /// Closes a lent connection.
+    fn close_upstream(&mut self, key: Key, reason: CloseReason) {
+        if let Some(Upstream::Lent { server, .. }) = self.upstreams.remove(key) {
+            self.server(server).pool.need.closed();
+            self.count_close(server, reason);
+        }
+    }
+
+    /// Closes an idle private connection.
+    pub(super) fn close_private(&mut self, key: Key) {
+        if let Some(Upstream::Private { server, .. }) = self.upstreams.remove(key) {
+            self.count_close(server, CloseReason::Private);
+        }
+    }
+
+    fn count_close(&self, server: ServerId, reason: CloseReason) {
+        self.server(server).statistics.of(self.id).closes[reason.index()].add(1);
+        self.process.server_connection_closed();
+    }
+
+    /// Something happened on an idle connection: a close, or bytes that nobody asked for. A stale edge is neither.
+    pub(super) fn parked_event(&mut self, key: Key) {
+        match self.upstreams.get_mut(key) {
+            Some(Upstream::Parked { ticket, server }) => {
+                let (ticket, id) = (*ticket, *server);
+                let server = self.server(id).clone();
+                let Some(mut taken) = server.pool.take(self.id, ticket) else { return };
+                let reason = match taken.stream.probe() {
+                    Read::Empty => match taken.put_back() {
+                        None => return,
+                        Some(_drained) => CloseReason::Maintenance,
+                    },
+                    found => {
+                        drop(taken.remove());
+                        of_idle(&found)
+                    }
+                };
+                self.upstreams.remove(key);
+                self.count_close(id, reason);
+            }
+            Some(Upstream::Private { connection, session, server }) => {
+                let found = connection.stream.probe();
+                if found == Read::Empty {
+                    return;
+                }
+                let (session, id) = (*session, *server);
+                self.upstreams.remove(key);
+                if let Some(session) = self.sessions.get_mut(session) {
+                    session.private.retain(|private| *private != key);
+                }
+                self.count_close(id, of_idle(&found));
+            }
+            Some(Upstream::Lent { .. }) | None => {}
+        }
+    }
+
+    /// Closes the pools of servers that a newer generation no longer has, has elsewhere, or keeps in maintenance.
+    pub(super) fn close_retired_pools(&mut self, former: &Generation<Connection>) {
+        let current = self.tables.get(self.tables.current()).clone();
+        for entry in &former.backends {
+            for (place, server) in entry.table.servers().enumerate() {
+                let still = current.backends.iter().any(|now| {
+                    now.table.find(server.id()).is_some_and(|at| now.keys[at.at()] == entry.keys[place])
+                });
+                if !still || server.admin() == Admin::Maint {
+                    self.drain_pool(server.id());
+                }
+            }
+        }
+    }
+
+    fn drain_pool(&mut self, id: ServerId) {
+        let mut drained = Vec::new();
+        self.server(id).pool.drain(self.id, &mut drained);
+        for connection in drained {
+            self.upstreams.remove(connection.home);
+            self.count_close(id, CloseReason::Maintenance);
+        }
+    }
+
+    /// Closes what is parked, when the worker ends.
+    pub(super) fn forget_pools(&mut self) {
+        let known: Vec<ServerId> = self.servers.iter().flatten().map(|server| server.id()).collect();
+        known.into_iter().for_each(|id| self.drain_pool(id));
+    }
+
+    /// The socket of an exchange's server connection.
+    pub(super) fn upstream_stream(&mut self, exchange: Key) -> Option<&mut Stream> {
+        let key = self.exchanges.get(exchange)?.upstream?;
+        match self.upstreams.get_mut(key)? {
+            Upstream::Lent { connection, .. } => Some(&mut connection.stream),
+            Upstream::Parked { .. } | Upstream::Private { .. } => None,
+        }
+    }
+}
+
+fn of_idle(found: &Read) -> CloseReason {
+    match found {
+        Read::Bytes(_) => CloseReason::ExcessData,
+        Read::End | Read::Empty => CloseReason::Remote,
+        Read::Failed(_) => CloseReason::Error,
+    }
+}
+
+/// Whether a connect failed here or there (RT-5).
+fn local_or_remote(error: &std::io::Error) -> ConnectFailure {
+    use rustix::io::Errno;
+    match Errno::from_io_error(error) {
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::ADDRNOTAVAIL | Errno::AGAIN) => {
+            ConnectFailure::Local
+        }
+        Some(Errno::TIMEDOUT) => ConnectFailure::TimedOut,
+        _ => ConnectFailure::Remote,
+    }
+}
