@@ -5,9 +5,9 @@
 //! of a later list (route after listener, backend after route) also takes back what an earlier list added. Fields that frame a
 //! message or belong to one connection cannot be named at all (RFC 9110 §7.6.1): the proxy writes them itself.
 
+use super::asked::Asked;
 use super::mistake::{Kind, Mistake, What};
 use super::pattern::check_token;
-use super::route::Asked;
 use super::template::Template;
 
 /// A list of edits, applied in order.
@@ -36,6 +36,9 @@ impl FieldName {
     /// Any token but the names that only the proxy writes.
     pub fn parse(text: &str) -> Result<FieldName, Mistake> {
         check_token(text, Kind::FieldName)?;
+        if text.eq_ignore_ascii_case("host") {
+            return Err(Mistake::new(0, What::HostField));
+        }
         if RESERVED.iter().any(|name| name.eq_ignore_ascii_case(text)) {
             return Err(Mistake::new(0, What::ReservedField(text.to_owned())));
         }
@@ -121,17 +124,151 @@ fn is_named(line: &[u8], name: &[u8]) -> bool {
 
 /// Fields of one connection (RFC 9110 §7.6.1), fields that frame the message (RFC 9112 §6), and those whose meaning the
 /// proxy takes part in.
-const RESERVED: [&str; 12] = [
+const RESERVED: [&str; 10] = [
     "connection",
     "content-length",
     "expect",
-    "host",
     "http2-settings",
     "keep-alive",
     "proxy-connection",
     "te",
     "trailer",
-    "trailers",
     "transfer-encoding",
     "upgrade",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ASKED: Asked<'static> = Asked {
+        method: b"GET",
+        host: b"a.example",
+        path: b"/p",
+        query: None,
+        client: None,
+        scheme: "http",
+    };
+
+    fn edit(verb: &str, name: &str, value: &str) -> Edit {
+        let (name, value) = (FieldName::parse(name).unwrap(), Template::parse(value).unwrap());
+        match verb {
+            "set" => Edit::Set(name, value),
+            "add" => Edit::Add(name, value),
+            _ => Edit::Remove(name),
+        }
+    }
+
+    fn applied(list: Vec<Edit>, before: &str) -> (Vec<String>, String) {
+        let (mut dropped, mut lines) = (Vec::new(), before.as_bytes().to_vec());
+        let note = |name: &[u8]| dropped.push(String::from_utf8(name.to_vec()).unwrap());
+        Edits { list }.apply(&ASKED, note, &mut lines);
+        (dropped, String::from_utf8(lines).unwrap())
+    }
+
+    #[test]
+    fn set_replaces_add_adds_remove_removes() {
+        let list = vec![
+            edit("set", "X-Host", "{host}"),
+            edit("add", "Set-Cookie", "a=1"),
+            edit("add", "Set-Cookie", "b=2"),
+            edit("remove", "Server", ""),
+        ];
+        let (dropped, lines) = applied(list, "Via: 1.1 forebay\r\n");
+        assert_eq!(dropped, ["X-Host", "Server"]);
+        assert_eq!(
+            lines,
+            "Via: 1.1 forebay\r\nX-Host: a.example\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n"
+        );
+    }
+
+    #[test]
+    fn a_later_edit_takes_back_what_an_earlier_one_added() {
+        let before = "X-A: 1\r\nx-ab: 2\r\nX-a: 3\r\n";
+        assert_eq!(
+            applied(vec![edit("set", "x-A", "4")], before).1,
+            "x-ab: 2\r\nx-A: 4\r\n"
+        );
+        assert_eq!(applied(vec![edit("remove", "X-A", "")], before).1, "x-ab: 2\r\n");
+        assert_eq!(applied(vec![edit("remove", "X", "")], before).1, before);
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_sent_is_left_out_and_what_it_replaces_is_gone() {
+        let asked = Asked {
+            path: b"/\r\n",
+            ..ASKED
+        };
+        let (mut dropped, mut lines) = (0, b"X-Path: old\r\n".to_vec());
+        let edits = Edits {
+            list: vec![edit("set", "X-Path", "{path}"), edit("add", "X-B", "b")],
+        };
+        edits.apply(&asked, |_| dropped += 1, &mut lines);
+        assert_eq!((dropped, lines.as_slice()), (1, &b"X-B: b\r\n"[..]));
+    }
+
+    #[test]
+    fn fields_of_the_proxy_cannot_be_named() {
+        for name in [
+            "Connection",
+            "transfer-encoding",
+            "CONTENT-LENGTH",
+            "Upgrade",
+            "Keep-Alive",
+            "Expect",
+            "TE",
+        ] {
+            let refused = Err(Mistake::new(0, What::ReservedField(name.to_owned())));
+            assert_eq!(FieldName::parse(name), refused, "{name}");
+        }
+        assert_eq!(FieldName::parse("Host"), Err(Mistake::new(0, What::HostField)));
+        assert_eq!(
+            FieldName::parse("X Y"),
+            Err(Mistake::new(1, What::Byte(' ', Kind::FieldName)))
+        );
+        assert_eq!(
+            FieldName::parse("X:"),
+            Err(Mistake::new(1, What::Byte(':', Kind::FieldName)))
+        );
+        assert_eq!(FieldName::parse(""), Err(Mistake::new(0, What::Empty)));
+    }
+
+    #[test]
+    fn edits_without_holes_need_no_request() {
+        assert!(
+            Edits {
+                list: vec![edit("set", "a", "b"), edit("remove", "c", "")]
+            }
+            .is_fixed()
+        );
+        assert!(
+            !Edits {
+                list: vec![edit("set", "a", "b"), edit("add", "c", "{host}")]
+            }
+            .is_fixed()
+        );
+    }
+
+    proptest! {
+        /// Against a list of pairs, where set, add and remove are one line each.
+        #[test]
+        fn lines_agree_with_a_list_of_fields(
+            edits in prop::collection::vec(
+                (prop::sample::select(vec!["set", "add", "remove"]), "[a-cA-C]{1,2}", "[a-z]{0,3}"), 0..12),
+        ) {
+            let mut model: Vec<(String, String)> = Vec::new();
+            for (verb, name, value) in &edits {
+                if *verb != "add" {
+                    model.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+                }
+                if *verb != "remove" {
+                    model.push((name.clone(), value.clone()));
+                }
+            }
+            let expected: String = model.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+            let list = edits.iter().map(|(verb, name, value)| edit(verb, name, value)).collect();
+            prop_assert_eq!(applied(list, "").1, expected);
+        }
+    }
+}

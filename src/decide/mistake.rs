@@ -33,6 +33,10 @@ pub enum What {
     Byte(char, Kind),
     /// A field that only the proxy itself may write: it belongs to one connection, or says where a message ends.
     ReservedField(String),
+    /// The `Host` field: a server is asked for the host that the client named.
+    HostField,
+    /// Not of the form `type/subtype` (RFC 9110 §8.3.1).
+    ContentType,
     /// A port behind a host pattern: matching looks at the name only.
     Port,
     /// A `*` that is not a whole first label.
@@ -105,6 +109,8 @@ impl fmt::Display for What {
                     "`{name}` is written by the proxy alone: it belongs to one connection or frames a message"
                 )
             }
+            What::HostField => f.write_str("not yet: `Host` goes on as the client sent it"),
+            What::ContentType => f.write_str("expected a media type such as `text/plain`"),
             What::Port => f.write_str("a host is matched without its port"),
             What::Wildcard => {
                 f.write_str("`*` stands for whole labels at the start only, as in `*.example.com`")

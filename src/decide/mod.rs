@@ -1,5 +1,8 @@
 //! (in progress)
+pub mod action;
+pub mod asked;
 pub mod edit;
+pub mod host;
 pub mod mistake;
 pub mod pattern;
 pub mod redirect;

@@ -1,4 +1,4 @@
-//! What a route looks at: hosts, paths, methods and a share of the traffic.
+//! What a route looks at besides the host: paths, methods and a share of the traffic.
 //!
 //! Patterns are checked once, when the file is read; matching compares bytes, allocates nothing and cannot fail. Paths are
 //! compared as they came: nothing is decoded, no `//` is merged, no `..` resolved, because the server will not see them
@@ -7,104 +7,6 @@
 use super::mistake::{Kind, Mistake, What};
 use crate::policy::Draw;
 use std::fmt;
-
-/// Which hosts are meant. Case, a port and one final dot make no difference.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HostPattern {
-    /// Exactly this host, in lower case.
-    Exact(Box<str>),
-    /// One or more labels before this suffix, which begins with a dot: `*.example.com` is kept as `.example.com`. The apex
-    /// `example.com` itself is not meant.
-    Under(Box<str>),
-}
-
-impl HostPattern {
-    /// `example.com`, `*.example.com`, `192.0.2.1` or `[2001:db8::1]`.
-    pub fn parse(text: &str) -> Result<HostPattern, Mistake> {
-        let (name, at) = match text.strip_prefix("*.") {
-            Some(rest) => (rest, 2),
-            None => (text, 0),
-        };
-        let name = name.strip_suffix('.').unwrap_or(name);
-        check_host(name).map_err(|mistake| Mistake::new(at + mistake.at, mistake.what))?;
-        let lower = name.to_ascii_lowercase();
-        Ok(if at == 0 {
-            HostPattern::Exact(lower.into())
-        } else {
-            HostPattern::Under(format!(".{lower}").into())
-        })
-    }
-
-    /// Whether `name` is meant: a host without its port and final dot, as [`host_name`] gives it.
-    pub fn matches(&self, name: &[u8]) -> bool {
-        match self {
-            HostPattern::Exact(host) => name.eq_ignore_ascii_case(host.as_bytes()),
-            HostPattern::Under(suffix) => match name.len().checked_sub(suffix.len()) {
-                Some(labels) if labels > 0 => {
-                    name[0] != b'.' && name[labels..].eq_ignore_ascii_case(suffix.as_bytes())
-                }
-                _ => false,
-            },
-        }
-    }
-}
-
-impl fmt::Display for HostPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            HostPattern::Exact(host) => f.write_str(host),
-            HostPattern::Under(suffix) => write!(f, "*{suffix}"),
-        }
-    }
-}
-
-/// The host of an authority: without its port and without a final dot, which names the same host (RFC 9110 §4.2.3 leaves
-/// the comparison to the URI, RFC 3986 §3.2.2 calls the dot a matter of the resolver). Case is left as it came.
-pub fn host_name(authority: &[u8]) -> &[u8] {
-    let end = match authority.first() {
-        Some(b'[') => authority
-            .iter()
-            .position(|byte| *byte == b']')
-            .map_or(authority.len(), |at| at + 1),
-        _ => authority
-            .iter()
-            .position(|byte| *byte == b':')
-            .unwrap_or(authority.len()),
-    };
-    let name = &authority[..end];
-    name.strip_suffix(b".").unwrap_or(name)
-}
-
-fn check_host(name: &str) -> Result<(), Mistake> {
-    if name.is_empty() {
-        return Err(Mistake::new(0, What::Empty));
-    }
-    let (inner, shift) = match name.strip_prefix('[') {
-        Some(rest) => match rest.split_once(']') {
-            Some((address, "")) => (address, 1),
-            Some((address, rest)) if rest.starts_with(':') => {
-                return Err(Mistake::new(address.len() + 2, What::Port));
-            }
-            _ => return Err(Mistake::new(0, What::Byte('[', Kind::Host))),
-        },
-        None => (name, 0),
-    };
-    let mut label_before = false;
-    for (at, found) in inner.char_indices() {
-        let fine = match found {
-            ':' if shift == 0 => return Err(Mistake::new(at, What::Port)),
-            ':' => true,
-            '*' => return Err(Mistake::new(at + shift, What::Wildcard)),
-            '.' => label_before,
-            _ => found.is_ascii_alphanumeric() || found == '-' || found == '_',
-        };
-        if !fine {
-            return Err(Mistake::new(at + shift, What::Byte(found, Kind::Host)));
-        }
-        label_before = found != '.';
-    }
-    Ok(())
-}
 
 /// Which paths are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -255,3 +157,104 @@ impl fmt::Display for Share {
 const STANDARD_METHODS: [&str; 9] = [
     "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn paths() {
+        let (exact, prefix) = (PathPattern::exact, PathPattern::prefix);
+        let cases = [
+            (exact("/v1"), "/v1", true),
+            (exact("/v1"), "/v1/", false),
+            (exact("/v1"), "/V1", false),
+            (prefix("/v1"), "/v1", true),
+            (prefix("/v1"), "/v1/", true),
+            (prefix("/v1"), "/v1/x", true),
+            (prefix("/v1"), "/v10", false),
+            (prefix("/v1"), "/v1;p", false),
+            (prefix("/v1"), "/V1/x", false),
+            (prefix("/v1/"), "/v1", false),
+            (prefix("/v1/"), "/v1/x", true),
+            (prefix("/"), "/anything", true),
+            (prefix("/"), "//", true),
+        ];
+        for (pattern, path, expected) in cases {
+            assert_eq!(
+                pattern.as_ref().unwrap().matches(path.as_bytes()),
+                expected,
+                "{pattern:?} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn wrong_paths_say_where() {
+        let cases = [
+            ("", 0, What::NoSlash),
+            ("v1", 0, What::NoSlash),
+            ("/a?b", 2, What::QueryInPath),
+            ("/a#b", 2, What::FragmentInPath),
+            ("/a b", 2, What::Byte(' ', Kind::Path)),
+            ("/é", 1, What::Byte('é', Kind::Path)),
+        ];
+        for (text, at, what) in cases {
+            assert_eq!(PathPattern::prefix(text), Err(Mistake::new(at, what)), "{text}");
+        }
+    }
+
+    #[test]
+    fn methods_are_exact() {
+        assert!(MethodName::parse("GET").unwrap().matches(b"GET"));
+        assert!(!MethodName::parse("GET").unwrap().matches(b"get"));
+        assert!(MethodName::parse("purge").unwrap().matches(b"purge"));
+        assert_eq!(
+            MethodName::parse("Get"),
+            Err(Mistake::new(0, What::LowercaseMethod("GET")))
+        );
+        assert_eq!(
+            MethodName::parse("GE T"),
+            Err(Mistake::new(2, What::Byte(' ', Kind::Method)))
+        );
+    }
+
+    #[test]
+    fn shares_are_percents_in_millionths() {
+        let cases = [
+            (0.0, Some((0, "0%"))),
+            (0.0001, Some((1, "0.0001%"))),
+            (12.5, Some((125_000, "12.5%"))),
+            (33.3333, Some((333_333, "33.3333%"))),
+            (100.0, Some((1_000_000, "100%"))),
+            (0.00001, None),
+            (100.1, None),
+            (-1.0, None),
+            (f64::NAN, None),
+            (f64::INFINITY, None),
+        ];
+        for (percent, expected) in cases {
+            let share = Share::percent(percent)
+                .ok()
+                .map(|share| (share.in_millionths(), share.to_string()));
+            assert_eq!(
+                share,
+                expected.map(|(parts, text)| (parts, text.to_owned())),
+                "{percent}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_within_it(text in any::<String>()) {
+            for mistake in [
+                PathPattern::prefix(&text).err(),
+                MethodName::parse(&text).err(),
+            ].into_iter().flatten() {
+                prop_assert!(text.is_char_boundary(mistake.at), "{:?}", mistake);
+            }
+        }
+    }
+}

@@ -4,10 +4,12 @@
 //! written by whoever sends it (RD-5). A request cannot steer the client to another site with a path such as
 //! `//elsewhere.example`: where the target begins with the request's path, its leading slashes are reduced to one.
 
-use super::mistake::{Kind, Mistake, What};
-use super::pattern::is_token;
-use super::route::Asked;
+use super::asked::Asked;
 use super::template::{ControlCharacter, Template, refuse_control};
+
+mod parts;
+
+pub use parts::{Cookie, CookieText, Query, RedirectStatus};
 
 /// One redirect rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,118 +48,6 @@ pub enum Target {
         /// What becomes of the query.
         query: Query,
     },
-}
-
-/// What becomes of the request's query in a prefix or scheme redirect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Query {
-    /// It stays.
-    Keep,
-    /// It is left out (`drop-query`).
-    Drop,
-    /// It is left out, and the path ends with a slash (`drop-query`, `append-slash`).
-    DropAndSlash,
-}
-
-impl Query {
-    /// From the two options; `append-slash` alone would put its slash into the query.
-    pub fn of(drop_query: bool, append_slash: bool) -> Result<Query, Mistake> {
-        match (drop_query, append_slash) {
-            (false, false) => Ok(Query::Keep),
-            (true, false) => Ok(Query::Drop),
-            (true, true) => Ok(Query::DropAndSlash),
-            (false, true) => Err(Mistake::new(0, What::SlashAfterQuery)),
-        }
-    }
-}
-
-/// The status of a redirect (RD-4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RedirectStatus {
-    /// 301 Moved Permanently.
-    MovedPermanently,
-    /// 302 Found, the default.
-    #[default]
-    Found,
-    /// 303 See Other.
-    SeeOther,
-    /// 307 Temporary Redirect.
-    TemporaryRedirect,
-    /// 308 Permanent Redirect.
-    PermanentRedirect,
-}
-
-impl RedirectStatus {
-    /// 301, 302, 303, 307 or 308.
-    pub fn of(code: u16) -> Result<RedirectStatus, Mistake> {
-        Ok(match code {
-            301 => RedirectStatus::MovedPermanently,
-            302 => RedirectStatus::Found,
-            303 => RedirectStatus::SeeOther,
-            307 => RedirectStatus::TemporaryRedirect,
-            308 => RedirectStatus::PermanentRedirect,
-            _ => return Err(Mistake::new(0, What::RedirectStatus)),
-        })
-    }
-
-    /// The number on the status line.
-    pub fn code(self) -> u16 {
-        match self {
-            RedirectStatus::MovedPermanently => 301,
-            RedirectStatus::Found => 302,
-            RedirectStatus::SeeOther => 303,
-            RedirectStatus::TemporaryRedirect => 307,
-            RedirectStatus::PermanentRedirect => 308,
-        }
-    }
-
-    /// Whether the answer says `Cache-Control: no-cache` (RD-5): the temporary ones.
-    pub fn is_temporary(self) -> bool {
-        matches!(
-            self,
-            RedirectStatus::Found | RedirectStatus::SeeOther | RedirectStatus::TemporaryRedirect
-        )
-    }
-}
-
-/// The cookie of a redirect (RD-4).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cookie {
-    /// `Set-Cookie: NAME=value; path=/;`
-    Set(CookieText),
-    /// The same with `Max-Age=0`.
-    Clear(CookieText),
-}
-
-/// `NAME` or `NAME=value`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CookieText(Box<str>);
-
-impl CookieText {
-    /// A token, then perhaps `=` and printable ASCII but space, quotation mark, comma, semicolon, backslash (RFC 6265 §4.1.1).
-    pub fn parse(text: &str) -> Result<CookieText, Mistake> {
-        let name_end = text.find('=').unwrap_or(text.len());
-        if name_end == 0 {
-            return Err(Mistake::new(0, What::Empty));
-        }
-        let wrong = text.char_indices().find(|(at, found)| {
-            let fine = if *at < name_end {
-                is_token(*found)
-            } else {
-                found.is_ascii_graphic()
-            };
-            !fine || "\",;\\".contains(*found)
-        });
-        match wrong {
-            Some((at, found)) => Err(Mistake::new(at, What::Byte(found, Kind::Cookie))),
-            None => Ok(CookieText(text.into())),
-        }
-    }
-
-    /// As it was given.
-    pub fn text(&self) -> &str {
-        &self.0
-    }
 }
 
 impl Redirect {
@@ -265,5 +155,189 @@ fn append_rest(asked: &Asked<'_>, query: Query, out: &mut Vec<u8>) {
         }
         (Query::DropAndSlash, _) if !out.ends_with(b"/") => out.push(b'/'),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn asked<'a>(host: &'a str, path: &'a str, query: Option<&'a str>) -> Asked<'a> {
+        let query = query.map(str::as_bytes);
+        Asked {
+            method: b"GET",
+            host: host.as_bytes(),
+            path: path.as_bytes(),
+            query,
+            client: None,
+            scheme: "http",
+        }
+    }
+
+    fn location(to: &str, keep_query: bool) -> Target {
+        Target::Location {
+            to: Template::parse(to).unwrap(),
+            keep_query,
+            ignore_empty: false,
+        }
+    }
+
+    fn prefix(to: &str, query: Query) -> Target {
+        Target::Prefix {
+            to: Template::parse(to).unwrap(),
+            query,
+        }
+    }
+
+    fn scheme(to: &str, query: Query) -> Target {
+        Target::Scheme {
+            to: Template::parse(to).unwrap(),
+            query,
+        }
+    }
+
+    fn lines(target: Target, status: u16, cookie: Option<Cookie>, asked: &Asked<'_>) -> String {
+        let redirect = Redirect {
+            target,
+            status: RedirectStatus::of(status).unwrap(),
+            cookie,
+        };
+        let mut lines = Vec::new();
+        redirect.render(asked, &mut lines).unwrap();
+        String::from_utf8(lines).unwrap()
+    }
+
+    /// RD-1, RD-2, RD-3.
+    #[test]
+    fn locations() {
+        let with = asked("h.example:81", "/p/q", Some("x=1"));
+        let without = asked("h.example", "/p", None);
+        let cases = [
+            (
+                location("https://{host}{path}", false),
+                with,
+                "https://h.example/p/q",
+            ),
+            (location("/new", true), with, "/new?x=1"),
+            (location("/new?", true), with, "/new?x=1"),
+            (location("/new?y", true), with, "/new?y&x=1"),
+            (location("/new", true), without, "/new"),
+            (location("/new", true), asked("h", "/p", Some("")), "/new"),
+            (prefix("/new", Query::Keep), with, "/new/p/q?x=1"),
+            (prefix("/new", Query::Drop), with, "/new/p/q"),
+            (
+                prefix("https://o.example", Query::DropAndSlash),
+                with,
+                "https://o.example/p/q/",
+            ),
+            (prefix("/", Query::Keep), with, "/p/q?x=1"),
+            (
+                prefix("/", Query::DropAndSlash),
+                asked("h", "/p/", Some("x")),
+                "/p/",
+            ),
+            (scheme("https", Query::Keep), with, "https://h.example:81/p/q?x=1"),
+            (
+                scheme("https", Query::DropAndSlash),
+                without,
+                "https://h.example/p/",
+            ),
+            (scheme("https", Query::Keep), asked("", "", None), "https:///"),
+        ];
+        for (target, request, expected) in cases {
+            let shown = format!("{target:?} {request:?}");
+            assert_eq!(
+                lines(target, 301, None, &request),
+                format!("Location: {expected}\r\n"),
+                "{shown}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_path_cannot_lead_to_another_site() {
+        for path in [
+            "//evil.example/x",
+            "/\\evil.example/x",
+            "///evil.example/x",
+            "/\\/evil.example/x",
+        ] {
+            let request = asked("h", path, None);
+            for target in [
+                prefix("/", Query::Keep),
+                prefix("", Query::Keep),
+                location("{path}", false),
+            ] {
+                assert_eq!(
+                    lines(target, 301, None, &request),
+                    "Location: /evil.example/x\r\n",
+                    "{path}"
+                );
+            }
+        }
+        let meant = location("//cdn.example{path}", false);
+        assert_eq!(
+            lines(meant, 301, None, &asked("h", "/x", None)),
+            "Location: //cdn.example/x\r\n"
+        );
+    }
+
+    /// RD-4, RD-5.
+    #[test]
+    fn temporary_redirects_are_not_cached_and_cookies_follow() {
+        let request = asked("h", "/p", None);
+        let cookie = |text| CookieText::parse(text).unwrap();
+        let cases = [
+            (
+                301,
+                Some(Cookie::Set(cookie("A=1"))),
+                "Set-Cookie: A=1; path=/;\r\n",
+            ),
+            (
+                308,
+                Some(Cookie::Clear(cookie("A="))),
+                "Set-Cookie: A=; path=/; Max-Age=0;\r\n",
+            ),
+            (302, None, "Cache-Control: no-cache\r\n"),
+            (303, None, "Cache-Control: no-cache\r\n"),
+            (
+                307,
+                Some(Cookie::Set(cookie("A"))),
+                "Cache-Control: no-cache\r\nSet-Cookie: A; path=/;\r\n",
+            ),
+        ];
+        for (status, cookie, rest) in cases {
+            let shown = lines(location("/n", false), status, cookie, &request);
+            assert_eq!(shown, format!("Location: /n\r\n{rest}"), "{status}");
+        }
+    }
+
+    proptest! {
+        /// RD-6, and never another site, whatever bytes the request holds.
+        #[test]
+        fn one_location_line_or_nothing(
+            path in prop::collection::vec(prop::sample::select(&b"/\\a.\r\n\0?"[..]), 0..8),
+            query in prop::option::of(prop::collection::vec(prop::sample::select(&b"a/\n&"[..]), 0..3)),
+            kind in 0..3,
+        ) {
+            let target = match kind {
+                0 => location("{path}", true),
+                1 => prefix("/", Query::Keep),
+                _ => prefix("", Query::DropAndSlash),
+            };
+            let redirect = Redirect { target, status: RedirectStatus::MovedPermanently, cookie: None };
+            let request = Asked { path: &path, query: query.as_deref(), ..asked("h", "/", None) };
+            let mut lines = b"X: y\r\n".to_vec();
+            let result = redirect.render(&request, &mut lines);
+            let rendered = &lines[b"X: y\r\n".len()..];
+            if result.is_err() {
+                prop_assert!(rendered.is_empty());
+                return Ok(());
+            }
+            let value = rendered.strip_prefix(b"Location: ").and_then(|rest| rest.strip_suffix(b"\r\n")).unwrap();
+            prop_assert!(!value.iter().any(u8::is_ascii_control));
+            prop_assert!(value[0] == b'/' && !matches!(value.get(1), Some(b'/' | b'\\')), "{:?}", value);
+        }
     }
 }

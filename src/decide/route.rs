@@ -6,15 +6,12 @@
 //! and the client gets [`NO_ROUTE_STATUS`]. Choosing allocates nothing: a [`Choice`] borrows from the table.
 
 use super::edit::Edits;
-use super::mistake::{Kind, Mistake, What};
-pub use super::pattern::{HostPattern, MethodName, PathPattern, Share, host_name};
-use super::redirect::Redirect;
 use crate::policy::Draw;
-use std::net::IpAddr;
 
-/// The status where no rule matches and no default backend is named: as HAProxy, 503 rather than 404, because the resource
-/// may well exist; it is the proxy that has nobody to ask.
-pub const NO_ROUTE_STATUS: u16 = 503;
+pub use super::action::{Action, BackendRef, NO_ROUTE_STATUS, Outcome, Respond};
+pub use super::asked::{Asked, host_name};
+pub use super::host::HostPattern;
+pub use super::pattern::{MethodName, PathPattern, Share};
 
 /// The most rules of one listener.
 pub const ROUTES_MAX: usize = 65_535;
@@ -27,10 +24,6 @@ pub struct RouteTable {
     /// Who answers when no rule matches.
     pub default: Option<BackendRef>,
 }
-
-/// A backend, by its place in the configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BackendRef(pub u16);
 
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,113 +51,6 @@ pub struct Matcher {
     pub share: Option<Share>,
 }
 
-/// What a rule does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// A server of this backend answers.
-    Backend(BackendRef),
-    /// The client is sent elsewhere.
-    Redirect(Redirect),
-    /// The proxy answers.
-    Respond(Respond),
-    /// The proxy refuses, with this status ([`Action::deny`]).
-    Deny(u16),
-}
-
-impl Action {
-    /// A refusal with a status from 400 to 599.
-    pub fn deny(status: u16) -> Result<Action, Mistake> {
-        match status {
-            400..=599 => Ok(Action::Deny(status)),
-            _ => Err(Mistake::new(0, What::Status(400, 599))),
-        }
-    }
-}
-
-/// A fixed answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Respond {
-    status: u16,
-    content_type: Box<str>,
-    body: Box<[u8]>,
-}
-
-impl Respond {
-    /// A status from 200 to 599, with a body where the status has one (RFC 9110 §6.4.1).
-    pub fn new(status: u16, content_type: &str, body: &[u8]) -> Result<Respond, Mistake> {
-        if !(200..=599).contains(&status) {
-            return Err(Mistake::new(0, What::Status(200, 599)));
-        }
-        if matches!(status, 204 | 205 | 304) && !body.is_empty() {
-            return Err(Mistake::new(0, What::BodyForbidden(status)));
-        }
-        check_content_type(content_type)?;
-        Ok(Respond {
-            status,
-            content_type: content_type.into(),
-            body: body.into(),
-        })
-    }
-
-    /// 200…599.
-    pub fn status(&self) -> u16 {
-        self.status
-    }
-
-    /// The value of `Content-Type`.
-    pub fn content_type(&self) -> &str {
-        &self.content_type
-    }
-
-    /// The content; may be empty.
-    pub fn body(&self) -> &[u8] {
-        &self.body
-    }
-}
-
-fn check_content_type(text: &str) -> Result<(), Mistake> {
-    if !text.contains('/') {
-        return Err(Mistake::new(0, What::Empty));
-    }
-    match text.char_indices().find(|(_, found)| !matches!(found, ' '..='~')) {
-        Some((at, found)) => Err(Mistake::new(at, What::Byte(found, Kind::ContentType))),
-        None => Ok(()),
-    }
-}
-
-/// What a request asks for, as far as rules and templates look at it.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
-    /// The method as it came.
-    pub method: &'a [u8],
-    /// Host and perhaps port, without user information; empty if there was none.
-    pub host: &'a [u8],
-    /// The path as it came, without query; empty (absolute form without path) and `*` count as `/`.
-    pub path: &'a [u8],
-    /// The query without `?`; `None` if there was no `?`.
-    pub query: Option<&'a [u8]>,
-    /// The client's address; `None` on a Unix socket.
-    pub client: Option<IpAddr>,
-    /// `http` or `https`: how the client came to us.
-    pub scheme: &'static str,
-}
-
-impl<'a> Asked<'a> {
-    /// The host without port and final dot.
-    pub fn host_name(&self) -> &'a [u8] {
-        host_name(self.host)
-    }
-
-    /// The path, `/` where the target has none (RFC 9112 §3.2.1) or is `*`.
-    pub fn path(&self) -> &'a [u8] {
-        if self.path.first() == Some(&b'/') {
-            self.path
-        } else {
-            b"/"
-        }
-    }
-}
-
 /// What was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice<'t> {
@@ -172,21 +58,6 @@ pub struct Choice<'t> {
     pub route: Option<u16>,
     /// What happens.
     pub outcome: Outcome<'t>,
-}
-
-/// What happens to a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome<'t> {
-    /// A server of this backend answers.
-    Backend(BackendRef),
-    /// The client is sent elsewhere.
-    Redirect(&'t Redirect),
-    /// The proxy answers.
-    Respond(&'t Respond),
-    /// The proxy refuses, with this status.
-    Deny(u16),
-    /// Nobody answers: [`NO_ROUTE_STATUS`].
-    NoRoute,
 }
 
 impl RouteTable {
@@ -225,13 +96,248 @@ impl Matcher {
     }
 }
 
-impl Action {
-    fn outcome(&self) -> Outcome<'_> {
-        match self {
-            Action::Backend(backend) => Outcome::Backend(*backend),
-            Action::Redirect(redirect) => Outcome::Redirect(redirect),
-            Action::Respond(respond) => Outcome::Respond(respond),
-            Action::Deny(status) => Outcome::Deny(*status),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::redirect::{Redirect, RedirectStatus, Target};
+    use crate::decide::template::Template;
+    use proptest::prelude::*;
+
+    /// Gives these numbers in turn, and panics when asked once too often.
+    struct Drawn(Vec<u32>);
+
+    impl Draw for Drawn {
+        fn draw(&mut self, bound: u32) -> u32 {
+            let drawn = self.0.remove(0);
+            assert!(drawn < bound);
+            drawn
+        }
+    }
+
+    fn asked<'a>(method: &'a str, host: &'a str, path: &'a str) -> Asked<'a> {
+        let (method, host, path) = (method.as_bytes(), host.as_bytes(), path.as_bytes());
+        Asked {
+            method,
+            host,
+            path,
+            query: None,
+            client: None,
+            scheme: "http",
+        }
+    }
+
+    fn to(backend: u16, matcher: Matcher) -> Route {
+        doing(Action::Backend(BackendRef(backend)), matcher)
+    }
+
+    fn doing(action: Action, matcher: Matcher) -> Route {
+        Route {
+            matcher,
+            action,
+            request_edits: Edits::default(),
+            response_edits: Edits::default(),
+        }
+    }
+
+    fn matcher(host: &str, prefix: &str, method: &str) -> Matcher {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Matcher {
+            hosts: some(host)
+                .iter()
+                .map(|text| HostPattern::parse(text).unwrap())
+                .collect(),
+            paths: some(prefix)
+                .iter()
+                .map(|text| PathPattern::prefix(text).unwrap())
+                .collect(),
+            methods: some(method)
+                .iter()
+                .map(|text| MethodName::parse(text).unwrap())
+                .collect(),
+            share: None,
+        }
+    }
+
+    fn shared(percent: f64) -> Matcher {
+        Matcher {
+            share: Some(Share::percent(percent).unwrap()),
+            ..Matcher::default()
+        }
+    }
+
+    #[test]
+    fn the_first_rule_whose_conditions_all_hold_wins() {
+        let table = RouteTable {
+            routes: vec![
+                to(0, matcher("api.example.com", "/v1", "")),
+                to(1, matcher("*.example.com", "", "POST")),
+                doing(Action::Deny(403), matcher("", "/secret", "")),
+                to(2, matcher("api.example.com", "", "")),
+            ],
+            default: Some(BackendRef(9)),
+        };
+        let cases = [
+            (
+                asked("GET", "API.example.com:80", "/v1/x"),
+                Some(0),
+                Outcome::Backend(BackendRef(0)),
+            ),
+            (
+                asked("POST", "api.example.com", "/v1"),
+                Some(0),
+                Outcome::Backend(BackendRef(0)),
+            ),
+            (
+                asked("POST", "api.example.com", "/v10"),
+                Some(1),
+                Outcome::Backend(BackendRef(1)),
+            ),
+            (
+                asked("GET", "api.example.com.", "/secret"),
+                Some(2),
+                Outcome::Deny(403),
+            ),
+            (
+                asked("GET", "api.example.com", "/"),
+                Some(3),
+                Outcome::Backend(BackendRef(2)),
+            ),
+            (
+                asked("POST", "example.com", "/"),
+                None,
+                Outcome::Backend(BackendRef(9)),
+            ),
+            (asked("GET", "", "/v1"), None, Outcome::Backend(BackendRef(9))),
+        ];
+        for (request, route, outcome) in cases {
+            assert_eq!(
+                table.choose(&request, &mut Drawn(vec![])),
+                Choice { route, outcome },
+                "{request:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_match_and_default_there_is_no_route() {
+        let table = RouteTable::default();
+        let choice = table.choose(&asked("GET", "a", "/"), &mut Drawn(vec![]));
+        assert_eq!(
+            choice,
+            Choice {
+                route: None,
+                outcome: Outcome::NoRoute
+            }
+        );
+    }
+
+    #[test]
+    fn a_target_without_path_is_the_root() {
+        let table = RouteTable {
+            routes: vec![to(0, matcher("", "/", ""))],
+            default: None,
+        };
+        for path in ["", "*", "/"] {
+            assert_eq!(
+                table
+                    .choose(&asked("OPTIONS", "a", path), &mut Drawn(vec![]))
+                    .route,
+                Some(0),
+                "{path:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_share_is_drawn_once_and_only_when_all_else_holds() {
+        let of_posts = Matcher {
+            share: Share::millionths(500_000).ok(),
+            ..matcher("", "", "POST")
+        };
+        let table = RouteTable {
+            routes: vec![to(0, of_posts), to(1, shared(20.0)), to(2, shared(20.0))],
+            default: None,
+        };
+        let cases: [(&str, &[u32], Option<u16>); 5] = [
+            ("GET", &[199_999], Some(1)),
+            ("GET", &[200_000, 199_999], Some(2)),
+            ("GET", &[200_000, 200_000], None),
+            ("POST", &[499_999], Some(0)),
+            ("POST", &[500_000, 999_999, 0], Some(2)),
+        ];
+        for (method, numbers, route) in cases {
+            let mut draw = Drawn(numbers.to_vec());
+            assert_eq!(
+                table.choose(&asked(method, "a", "/"), &mut draw).route,
+                route,
+                "{method} {numbers:?}"
+            );
+            assert!(draw.0.is_empty(), "{method} {numbers:?}: drawn too seldom");
+        }
+    }
+
+    #[test]
+    fn nothing_and_everything_are_certain() {
+        let table = RouteTable {
+            routes: vec![to(0, shared(0.0)), to(1, shared(100.0))],
+            default: None,
+        };
+        assert_eq!(
+            table.choose(&asked("GET", "a", "/"), &mut Drawn(vec![])).route,
+            Some(1)
+        );
+    }
+
+    #[test]
+    fn a_redirect_that_leads_nowhere_is_skipped_before_its_share_is_drawn() {
+        let target = Target::Location {
+            to: Template::parse("{query}").unwrap(),
+            keep_query: false,
+            ignore_empty: true,
+        };
+        let redirect = Redirect {
+            target,
+            status: RedirectStatus::Found,
+            cookie: None,
+        };
+        let table = RouteTable {
+            routes: vec![doing(Action::Redirect(redirect), shared(50.0))],
+            default: Some(BackendRef(1)),
+        };
+        let empty = asked("GET", "a", "/");
+        assert_eq!(
+            table.choose(&empty, &mut Drawn(vec![])).outcome,
+            Outcome::Backend(BackendRef(1))
+        );
+        let with_query = Asked {
+            query: Some(b"/there"),
+            ..empty
+        };
+        assert_eq!(table.choose(&with_query, &mut Drawn(vec![0])).route, Some(0));
+    }
+
+    proptest! {
+        /// Against the sentence itself: the first rule of which host, path and method hold.
+        #[test]
+        fn choosing_agrees_with_its_sentence(
+            rules in prop::collection::vec(("(|a|b|\\*\\.a)", "(|/|/a|/a/|/a/b)", "(|GET|PUT)"), 0..6),
+            host in "(|a|b|x\\.a|A|x\\.A)(:80)?",
+            path in "/(a|b|ab)?/?b?",
+            method in "(GET|PUT|X)",
+        ) {
+            let routes = rules.iter().map(|(host, path, method)| to(0, matcher(host, path, method))).collect();
+            let name = host.trim_end_matches(":80").to_lowercase();
+            let below = |prefix: &str| path == prefix || path.starts_with(&format!("{}/", prefix.trim_end_matches('/')));
+            let expected = rules.iter().position(|(pattern, prefix, only)| {
+                let host_holds = match pattern.strip_prefix('*') {
+                    Some(suffix) => name.ends_with(suffix) && name != suffix,
+                    None => pattern.is_empty() || *pattern == name,
+                };
+                host_holds && (prefix.is_empty() || below(prefix)) && (only.is_empty() || *only == method)
+            });
+            let table = RouteTable { routes, default: None };
+            let chosen = table.choose(&asked(&method, &host, &path), &mut Drawn(vec![])).route;
+            prop_assert_eq!(chosen.map(usize::from), expected);
         }
     }
 }

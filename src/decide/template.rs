@@ -5,8 +5,8 @@
 //! never holds a control character (RD-6): a literal one is refused when the template is made, one that a request brings is
 //! refused when it is rendered, and then the buffer is as it was.
 
+use super::asked::Asked;
 use super::mistake::{Mistake, What};
-use super::route::Asked;
 use std::fmt;
 use std::io::Write;
 
@@ -202,6 +202,148 @@ impl Placeholder {
                 write!(out, "{}", client.to_canonical()).expect("a Vec takes everything");
             }
             (other, _) => out.extend_from_slice(other.bytes(asked)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ASKED: Asked<'static> = Asked {
+        method: b"GET",
+        host: b"Example.com:8080",
+        path: b"/a/b",
+        query: Some(b"x=1"),
+        client: Some(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7))),
+        scheme: "http",
+    };
+
+    fn rendered(text: &str, asked: &Asked<'_>) -> String {
+        let mut out = b">".to_vec();
+        Template::parse(text).unwrap().render(asked, &mut out).unwrap();
+        String::from_utf8(out).unwrap().split_off(1)
+    }
+
+    #[test]
+    fn holes_are_filled() {
+        let cases = [
+            ("", ""),
+            ("plain", "plain"),
+            ("{scheme}://{host}{path}?{query}", "http://Example.com/a/b?x=1"),
+            ("{authority}", "Example.com:8080"),
+            ("{client-ip} {method}", "192.0.2.7 GET"),
+            ("{{host}}", "{host}"),
+            ("{{{host}}}", "{Example.com}"),
+            ("}}{{", "}{"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(rendered(text, &ASKED), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_request_lacks_is_empty() {
+        let bare = Asked {
+            host: b"",
+            path: b"",
+            query: None,
+            client: None,
+            ..ASKED
+        };
+        for (text, expected) in [("{host}{authority}{query}{client-ip}", ""), ("{path}", "/")] {
+            assert_eq!(rendered(text, &bare), expected, "{text}");
+            assert_eq!(
+                Template::parse(text).unwrap().is_empty_for(&bare),
+                expected.is_empty(),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_address_of_the_other_family_is_written_as_its_own() {
+        let mapped = Asked {
+            client: Some("::ffff:192.0.2.7".parse().unwrap()),
+            ..ASKED
+        };
+        assert_eq!(rendered("{client-ip}", &mapped), "192.0.2.7");
+    }
+
+    #[test]
+    fn mistakes_say_where() {
+        let cases = [
+            ("ab{path", 2, What::OpenBrace),
+            ("ab}c", 2, What::CloseBrace),
+            ("{path}}", 6, What::CloseBrace),
+            ("x {pth}", 3, What::UnknownPlaceholder("pth".to_owned())),
+            ("{}", 1, What::UnknownPlaceholder(String::new())),
+            ("a\r\nb", 1, What::ControlCharacter),
+            (" a", 0, What::OuterSpace),
+            ("a ", 1, What::OuterSpace),
+        ];
+        for (text, at, what) in cases {
+            assert_eq!(Template::parse(text), Err(Mistake::new(at, what)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn every_name_is_known() {
+        for name in Placeholder::NAMES {
+            assert!(
+                Template::parse(&format!("{{{name}}}")).is_ok_and(|template| !template.is_fixed()),
+                "{name}"
+            );
+        }
+    }
+
+    /// RD-6.
+    #[test]
+    fn a_control_character_of_the_request_is_refused_and_leaves_no_trace() {
+        let mut out = b"before".to_vec();
+        let template = Template::parse("/x{path}").unwrap();
+        for path in [&b"/a\r\nSet-Cookie: a"[..], b"/\0", b"/\x7f", b"/\t"] {
+            assert_eq!(
+                template.render(&Asked { path, ..ASKED }, &mut out),
+                Err(ControlCharacter)
+            );
+            assert_eq!(out, b"before");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused_within_it(text in ".{0,20}|[{}a-z]{0,12}") {
+            match Template::parse(&text) {
+                Ok(template) => prop_assert_eq!(template.source(), text),
+                Err(mistake) => prop_assert!(text.is_char_boundary(mistake.at), "{:?}", mistake),
+            }
+        }
+
+        #[test]
+        fn doubled_braces_are_literal(text in "[{}a-z/ü-]{0,20}") {
+            let escaped = text.replace('{', "{{").replace('}', "}}");
+            prop_assert_eq!(rendered(&escaped, &ASKED), text);
+        }
+
+        /// RD-6 for whatever a request holds; and being empty is what rendering nothing is.
+        #[test]
+        fn what_is_rendered_can_be_sent(
+            holes in prop::collection::vec(prop::sample::select(&Placeholder::NAMES[..]), 0..4),
+            path in prop::collection::vec(any::<u8>(), 0..6),
+            query in prop::option::of(prop::collection::vec(any::<u8>(), 0..3)),
+        ) {
+            let template: String = holes.iter().map(|name| format!("{{{name}}}")).collect();
+            let template = Template::parse(&template).unwrap();
+            let asked = Asked { path: &path, query: query.as_deref(), host: b"", ..ASKED };
+            let mut out = Vec::new();
+            if template.render(&asked, &mut out).is_ok() {
+                prop_assert!(!out.iter().any(u8::is_ascii_control));
+                prop_assert_eq!(out.is_empty(), template.is_empty_for(&asked));
+            } else {
+                prop_assert!(out.is_empty());
+            }
         }
     }
 }
