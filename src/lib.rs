@@ -7,3 +7,5 @@ pub mod shared;
 pub mod sync;
 #[cfg(feature = "proxy")]
 pub mod config;
+#[cfg(feature = "proxy")]
+pub mod cli;
