@@ -37,10 +37,9 @@ impl HostPattern {
         match self {
             HostPattern::Exact(host) => name.eq_ignore_ascii_case(host.as_bytes()),
             HostPattern::Under(suffix) => match name.len().checked_sub(suffix.len()) {
-                Some(labels) if labels > 0 => {
-                    name[0] != b'.' && name[labels..].eq_ignore_ascii_case(suffix.as_bytes())
-                }
-                _ => false,
+                // The suffix begins with a dot: with nothing before it, the first test fails.
+                Some(labels) => name[0] != b'.' && name[labels..].eq_ignore_ascii_case(suffix.as_bytes()),
+                None => false,
             },
         }
     }
