@@ -3,6 +3,8 @@
 #[cfg(feature = "proxy")]
 pub mod admin;
 #[cfg(feature = "proxy")]
+pub mod cli;
+#[cfg(feature = "proxy")]
 pub mod config;
 pub mod decide;
 pub mod http1;
