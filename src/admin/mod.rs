@@ -111,24 +111,20 @@ mod tests {
         answer
     }
 
-    fn start(folder: &Folder) -> (Admin, Arc<Noted>, std::path::PathBuf) {
+    fn start(folder: &Folder, patience: Duration) -> (Admin, Arc<Noted>, std::path::PathBuf) {
         let path = folder.file("control.sock");
         let noted = Arc::new(Noted::default());
         let desk = Desk {
             control: noted.clone(),
             messages: collecting().0,
         };
-        (
-            Admin::with_patience(&path, desk, Duration::from_millis(300)).unwrap(),
-            noted,
-            path,
-        )
+        (Admin::with_patience(&path, desk, patience).unwrap(), noted, path)
     }
 
     #[test]
     fn a_command_is_answered_acted_upon_and_the_connection_closed() {
         let folder = Folder::new("admin");
-        let (admin, noted, path) = start(&folder);
+        let (admin, noted, path) = start(&folder, PATIENCE);
         assert_eq!(ask(&path, "set server api/a state drain\n"), "\n");
         assert_eq!(
             ask(&path, "set server api/x state drain\n"),
@@ -148,7 +144,7 @@ mod tests {
     #[test]
     fn the_end_of_the_stream_ends_a_line_too() {
         let folder = Folder::new("admin-eof");
-        let (_admin, _, path) = start(&folder);
+        let (_admin, _, path) = start(&folder, PATIENCE);
         let mut stream = UnixStream::connect(&path).unwrap();
         stream.write_all(b"show version").unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
@@ -160,7 +156,7 @@ mod tests {
     #[test]
     fn silent_clients_hold_up_others_only_until_their_deadline() {
         let folder = Folder::new("admin-slow");
-        let (_admin, _, path) = start(&folder);
+        let (_admin, _, path) = start(&folder, Duration::from_millis(500));
         let mut silent: Vec<_> = (0..CONNECTIONS_MAX - 1)
             .map(|_| UnixStream::connect(&path).unwrap())
             .collect();
@@ -180,8 +176,6 @@ mod tests {
 
     #[test]
     fn a_client_that_does_not_read_is_given_up() {
-        let folder = Folder::new("admin-stuck");
-        let path = folder.file("control.sock");
         let (ours, theirs) = UnixStream::pair().unwrap();
         let desk = Desk {
             control: Arc::new(Large),
@@ -190,7 +184,6 @@ mod tests {
         let serving = std::thread::spawn(move || serve(&desk, theirs, Duration::from_millis(100)));
         (&ours).write_all(b"show stat json\n").unwrap();
         wait_until("given up", || serving.is_finished());
-        assert!(!path.exists());
     }
 
     /// Has more to tell than a socket's buffers hold.

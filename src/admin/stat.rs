@@ -6,7 +6,7 @@
 
 use crate::observe::calendar::Moment;
 use crate::observe::snapshot::{
-    Backend, Count, Listener, Process, Responses, Server, ServerTotals, Snapshot, State, Worker,
+    Backend, Count, Listener, Process, Server, ServerTotals, Snapshot, State, StatusClasses, Worker,
 };
 use serde_json::{Map, Value, json};
 
@@ -87,7 +87,7 @@ fn listener_row(number: usize, listener: &Listener, process: &Process) -> Row {
         ("mode", "http".into()),
         ("conn_tot", listener.connections.to_string()),
     ];
-    responses(listener.responses, &mut row);
+    responses(listener.replies, &mut row);
     row
 }
 
@@ -173,6 +173,7 @@ fn totals(totals: &ServerTotals, row: &mut Row) {
         ("bin", totals.bytes_in.to_string()),
         ("bout", totals.bytes_out.to_string()),
         ("econ", totals.connect_failures.to_string()),
+        ("eresp", totals.response_errors.to_string()),
         ("wretr", totals.retries.to_string()),
         ("wredis", totals.redispatches.to_string()),
         ("connect", totals.connects.to_string()),
@@ -183,7 +184,7 @@ fn totals(totals: &ServerTotals, row: &mut Row) {
     responses(totals.responses, row);
 }
 
-fn responses(responses: Responses, row: &mut Row) {
+fn responses(responses: StatusClasses, row: &mut Row) {
     let columns = ["hrsp_1xx", "hrsp_2xx", "hrsp_3xx", "hrsp_4xx", "hrsp_5xx"];
     row.extend(
         columns
@@ -235,12 +236,13 @@ fn process_object(process: &Process) -> Value {
 fn worker_object(worker: &Worker) -> Value {
     json!({
         "number": worker.number,
-        "loops": worker.loops,
+        "turns": worker.turns,
         "accepts": worker.accepts,
-        "handed_off": worker.handed_off,
-        "taken_on": worker.taken_on,
+        "hand_offs_given": worker.hand_offs_given,
+        "hand_offs_taken": worker.hand_offs_taken,
         "sessions": worker.sessions,
         "panics": worker.panics,
+        "accept_pauses": worker.accept_pauses,
     })
 }
 
@@ -252,7 +254,7 @@ fn listener_object(listener: &Listener) -> Value {
         "sessions": listener.sessions,
         "requests": listener.requests,
         "refused": counts_object(&listener.refused),
-        "responses": responses_object(listener.responses),
+        "replies": responses_object(listener.replies),
         "timeouts": counts_object(&listener.timeouts),
         "bytes_in": listener.bytes_in,
         "bytes_out": listener.bytes_out,
@@ -291,15 +293,18 @@ fn server_object(server: &Server) -> Value {
         "retries": totals.retries,
         "redispatches": totals.redispatches,
         "responses": responses_object(totals.responses),
+        "response_errors": totals.response_errors,
+        "timed_responses": totals.timed_responses,
         "bytes_in": totals.bytes_in,
         "bytes_out": totals.bytes_out,
-        "response_time_us": totals.response_time_us,
+        "response_time_us": totals.response_time,
+        "timeouts": counts_object(&totals.timeouts),
         "opens": counts_object(&totals.opens),
         "closes": counts_object(&totals.closes),
     })
 }
 
-fn responses_object(responses: Responses) -> Value {
+fn responses_object(responses: StatusClasses) -> Value {
     let [one, two, three, four, five] = responses.by_class;
     json!({ "1xx": one, "2xx": two, "3xx": three, "4xx": four, "5xx": five, "other": responses.other })
 }

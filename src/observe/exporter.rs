@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn scrapers_that_say_nothing_keep_out_others_only_for_a_while() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let patience = Duration::from_millis(200);
+        let patience = Duration::from_millis(500);
         let exporter = Exporter::serve(
             listener,
             Scrapes {

@@ -96,9 +96,9 @@ pub(super) const PROCESS: &[Family<Snapshot>] = &[
 /// `forebay_worker_…{worker}`, all ours.
 pub(super) const WORKER: &[Family<Worker>] = &[
     row(
-        "worker_loops",
+        "worker_turns",
         "Turns of the worker's loop (ours)",
-        Read::Counter(|worker| worker.loops),
+        Read::Counter(|worker| worker.turns),
     ),
     row(
         "worker_connections",
@@ -108,12 +108,12 @@ pub(super) const WORKER: &[Family<Worker>] = &[
     row(
         "worker_handed_off",
         "Client connections handed off to others (ours)",
-        Read::Counter(|worker| worker.handed_off),
+        Read::Counter(|worker| worker.hand_offs_given),
     ),
     row(
         "worker_taken_on",
         "Client connections taken from others (ours)",
-        Read::Counter(|worker| worker.taken_on),
+        Read::Counter(|worker| worker.hand_offs_taken),
     ),
     row(
         "worker_current_sessions",
@@ -124,6 +124,11 @@ pub(super) const WORKER: &[Family<Worker>] = &[
         "worker_panics",
         "Sessions ended by a fault of ours (ours)",
         Read::Counter(|worker| worker.panics),
+    ),
+    row(
+        "worker_accept_pauses",
+        "Pauses of accepting for want of descriptors (ours)",
+        Read::Counter(|worker| worker.accept_pauses),
     ),
 ];
 
@@ -152,7 +157,7 @@ pub(super) const FRONTEND: &[Family<Listener>] = &[
     row(
         "frontend_http_responses",
         "Responses sent, by class",
-        Read::Codes(|listener| listener.responses),
+        Read::Codes(|listener| listener.replies),
     ),
     row(
         "frontend_request_errors",
@@ -239,6 +244,11 @@ pub(super) const BACKEND: &[Family<Backend>] = &[
         Read::Counter(|backend| backend.totals().connect_failures),
     ),
     row(
+        "backend_response_errors",
+        "Responses broken or missing",
+        Read::Counter(|backend| backend.totals().response_errors),
+    ),
+    row(
         "backend_retry_warnings",
         "Attempts after the first",
         Read::Counter(|backend| backend.totals().retries),
@@ -318,6 +328,16 @@ pub(super) const SERVER: &[Family<Server>] = &[
         Read::Counter(|server| server.totals.connect_failures),
     ),
     row(
+        "server_response_errors",
+        "Responses broken or missing",
+        Read::Counter(|server| server.totals.response_errors),
+    ),
+    row(
+        "server_timeouts",
+        "Timeouts, by phase (ours)",
+        Read::Causes("phase", |server| &server.totals.timeouts),
+    ),
+    row(
         "server_retry_warnings",
         "Attempts after the first",
         Read::Counter(|server| server.totals.retries),
@@ -385,7 +405,7 @@ pub(super) const SERVER: &[Family<Server>] = &[
     row(
         "server_response_time_seconds",
         "Time to responses' heads, summed (ours)",
-        Read::SecondsTotal(|server| server.totals.response_time_us as f64 / 1e6),
+        Read::SecondsTotal(|server| server.totals.response_time as f64 / 1e6),
     ),
     row(
         "server_response_time_average_seconds",

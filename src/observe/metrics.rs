@@ -1,10 +1,10 @@
 //! The numbers of a snapshot as Prometheus text.
 //!
-//! Which families there are is said in [`super::families`], one row each; here stands how a row is read from the things
+//! Which families there are is said in `families.rs`, one row each; here stands how a row is read from the things
 //! it is about and written. The encoder adds `_total` to counters and escapes labels.
 
 use super::families;
-use super::snapshot::{Count, Responses, Snapshot};
+use super::snapshot::{Count, Snapshot, StatusClasses};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, prometheus_text};
 use prometheus_client::metrics::MetricType;
@@ -45,7 +45,7 @@ pub(super) enum Read<T> {
     /// A counter for each value of this label.
     Causes(&'static str, fn(&T) -> &[Count]),
     /// A counter for each class of statuses.
-    Codes(fn(&T) -> Responses),
+    Codes(fn(&T) -> StatusClasses),
     /// A gauge that is 1 for the state it has and 0 for the others.
     States(&'static [&'static str], fn(&T) -> &'static str),
     /// A gauge that is always 1 and carries a text in this label.
@@ -133,7 +133,7 @@ impl<T> Read<T> {
                 read(member).iter().try_for_each(one)
             }
             Read::Codes(read) => {
-                let Responses { by_class, other } = read(member);
+                let StatusClasses { by_class, other } = read(member);
                 let mut counts = CLASSES.iter().zip(by_class.into_iter().chain([other]));
                 counts.try_for_each(|(class, count)| counter(&with(labels, "code", class), count, out))
             }
@@ -147,7 +147,7 @@ impl<T> Read<T> {
     }
 }
 
-/// Values of the label `code`, in the order of [`Responses`].
+/// Values of the label `code`, in the order of [`StatusClasses`].
 const CLASSES: [&str; 6] = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"];
 
 fn with(labels: &Labels, label: &'static str, value: &str) -> Labels {

@@ -65,17 +65,19 @@ pub struct Worker {
     /// Counted from 1, as in the configuration file.
     pub number: u16,
     /// Turns of its loop.
-    pub loops: u64,
+    pub turns: u64,
     /// Client connections it accepted.
     pub accepts: u64,
     /// Client connections it handed off to a less loaded worker (SCH-8).
-    pub handed_off: u64,
+    pub hand_offs_given: u64,
     /// Client connections it took from others.
-    pub taken_on: u64,
+    pub hand_offs_taken: u64,
     /// Client connections it serves now.
     pub sessions: u64,
     /// Sessions that ended by a panic of ours.
     pub panics: u64,
+    /// Times that accepting paused because descriptors had run out.
+    pub accept_pauses: u64,
 }
 
 /// One `[[listen]]` section.
@@ -93,8 +95,8 @@ pub struct Listener {
     pub requests: u64,
     /// Requests refused before a route was chosen, by cause.
     pub refused: Vec<Count>,
-    /// Responses sent to clients.
-    pub responses: Responses,
+    /// Responses sent to clients, our own included.
+    pub replies: StatusClasses,
     /// Timeouts by phase.
     pub timeouts: Vec<Count>,
     /// Bytes received from clients.
@@ -191,13 +193,19 @@ pub struct ServerTotals {
     /// Attempts that moved to another server.
     pub redispatches: u64,
     /// Responses received.
-    pub responses: Responses,
+    pub responses: StatusClasses,
+    /// Responses that were broken or missing.
+    pub response_errors: u64,
     /// Bytes sent to it.
     pub bytes_in: u64,
     /// Bytes received from it.
     pub bytes_out: u64,
-    /// Time from sending a request to its final response's head, summed over all final responses, in µs.
-    pub response_time_us: u64,
+    /// Responses whose time is in `response_time`.
+    pub timed_responses: u64,
+    /// Time from the end of a request sent to the head of its response, summed, in µs.
+    pub response_time: u64,
+    /// Timeouts by phase.
+    pub timeouts: Vec<Count>,
     /// Connections opened, by the reason why none was reused (POOL-71).
     pub opens: Vec<Count>,
     /// Connections closed, by reason (POOL-71).
@@ -206,7 +214,7 @@ pub struct ServerTotals {
 
 /// Responses by the first digit of their status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Responses {
+pub struct StatusClasses {
     /// 1xx to 5xx.
     pub by_class: [u64; 5],
     /// Anything else.
@@ -253,18 +261,11 @@ impl Server {
 }
 
 impl ServerTotals {
-    /// Mean time to the head of a final response, if there was any.
+    /// Mean time to the head of a response, if there was any.
     pub fn mean_response_time(&self) -> Option<Duration> {
-        self.response_time_us
-            .checked_div(self.responses.finals())
+        self.response_time
+            .checked_div(self.timed_responses)
             .map(Duration::from_micros)
-    }
-}
-
-impl Responses {
-    /// All but interim ones.
-    pub fn finals(&self) -> u64 {
-        self.by_class[1..].iter().sum::<u64>() + self.other
     }
 }
 
@@ -280,14 +281,17 @@ impl AddAssign<&ServerTotals> for ServerTotals {
         self.responses += more.responses;
         self.bytes_in += more.bytes_in;
         self.bytes_out += more.bytes_out;
-        self.response_time_us += more.response_time_us;
+        self.response_errors += more.response_errors;
+        self.timed_responses += more.timed_responses;
+        self.response_time += more.response_time;
+        add_counts(&mut self.timeouts, &more.timeouts);
         add_counts(&mut self.opens, &more.opens);
         add_counts(&mut self.closes, &more.closes);
     }
 }
 
-impl AddAssign for Responses {
-    fn add_assign(&mut self, more: Responses) {
+impl AddAssign for StatusClasses {
+    fn add_assign(&mut self, more: StatusClasses) {
         for (sum, count) in self.by_class.iter_mut().zip(more.by_class) {
             *sum += count;
         }
@@ -334,7 +338,7 @@ mod tests {
         assert_eq!(totals.requests, 6000 + 33);
         assert_eq!(
             totals.responses,
-            Responses {
+            StatusClasses {
                 by_class: [6063, 6066, 6069, 6072, 6075],
                 other: 3
             }
@@ -357,15 +361,13 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_counts_final_responses_only() {
+    fn the_mean_is_that_of_the_timed_responses() {
         let mut totals = ServerTotals {
-            response_time_us: 900,
+            response_time: 900,
             ..ServerTotals::default()
         };
-        totals.responses.by_class[0] = 10;
         assert_eq!(totals.mean_response_time(), None);
-        totals.responses.by_class[1] = 2;
-        totals.responses.other = 1;
+        totals.timed_responses = 3;
         assert_eq!(totals.mean_response_time(), Some(Duration::from_micros(300)));
     }
 

@@ -3,7 +3,8 @@
 use super::messages::{Level, Messages};
 use super::record::{Dispatch, EndedBy, Phase, Record, Reuse, Termination, Timers};
 use super::snapshot::{
-    Backend, Count, Listener, LogCounts, Process, Responses, Server, ServerTotals, Snapshot, State, Worker,
+    Backend, Count, Listener, LogCounts, Process, Server, ServerTotals, Snapshot, State, StatusClasses,
+    Worker,
 };
 use parking_lot::Mutex;
 use std::io::Write;
@@ -167,12 +168,13 @@ fn worker(number: u16) -> Worker {
     let base = 10_000 * u64::from(number);
     Worker {
         number,
-        loops: base,
+        turns: base,
         accepts: base + 1,
-        handed_off: base + 2,
-        taken_on: base + 3,
+        hand_offs_given: base + 2,
+        hand_offs_taken: base + 3,
         sessions: base + 4,
         panics: base + 5,
+        accept_pauses: base + 6,
     }
 }
 
@@ -193,7 +195,7 @@ fn listener() -> Listener {
                 total: 35,
             },
         ],
-        responses: Responses {
+        replies: StatusClasses {
             by_class: [36, 37, 38, 39, 40],
             other: 41,
         },
@@ -228,13 +230,19 @@ fn server(name: &str, state: State, base: u64) -> Server {
             reuse_aborts: base + 15,
             retries: base + 16,
             redispatches: base + 17,
-            responses: Responses {
+            responses: StatusClasses {
                 by_class: [base + 21, base + 22, base + 23, base + 24, base + 25],
                 other: 1,
             },
             bytes_in: base + 31,
             bytes_out: base + 32,
-            response_time_us: base * 1000,
+            response_errors: base + 26,
+            timed_responses: base / 10,
+            response_time: base * 1000,
+            timeouts: vec![Count {
+                cause: "connect",
+                total: base + 44,
+            }],
             opens: vec![Count {
                 cause: "none",
                 total: base + 41,

@@ -59,6 +59,10 @@ impl Log {
     /// Opens the target and starts the thread.
     pub fn start(format: Format, target: Target, messages: Messages) -> io::Result<Log> {
         let outlet = Outlet::open(&target)?;
+        Log::begin(format, target, outlet, messages)
+    }
+
+    fn begin(format: Format, target: Target, outlet: Outlet, messages: Messages) -> io::Result<Log> {
         let shared = Arc::new(Shared::default());
         let (orders, inbox) = unbounded();
         let (ending, ended) = bounded(0);
@@ -271,10 +275,10 @@ mod tests {
     fn all_workers_records_arrive_each_in_order() {
         let folder = Folder::new("order");
         let path = folder.file("access.log");
-        let log_ = start(&path);
+        let access = start(&path);
         thread::scope(|scope| {
             for worker in 1..=3 {
-                let mut batcher = log_.batcher();
+                let mut batcher = access.batcher();
                 scope.spawn(move || {
                     for number in 0..500 {
                         log(&mut batcher, worker * 1000 + number);
@@ -283,7 +287,7 @@ mod tests {
             }
         });
         assert_eq!(
-            log_.stop(LONG),
+            access.stop(LONG),
             LogCounts {
                 written: 1500,
                 dropped: 0,
@@ -308,11 +312,11 @@ mod tests {
     fn a_line_arrives_without_a_second_one_to_push_it() {
         let folder = Folder::new("alone");
         let path = folder.file("access.log");
-        let log_ = start(&path);
-        let mut batcher = log_.batcher();
+        let access = start(&path);
+        let mut batcher = access.batcher();
         for number in 1..4 {
             log(&mut batcher, number);
-            wait_until("written", || log_.counts().written == u64::from(number));
+            wait_until("written", || access.counts().written == u64::from(number));
         }
         assert_eq!(statuses(&path), [1, 2, 3]);
     }
@@ -321,64 +325,67 @@ mod tests {
     fn a_moved_file_is_opened_again_and_no_line_is_lost() {
         let folder = Folder::new("reopen");
         let (path, moved) = (folder.file("access.log"), folder.file("access.log.1"));
-        let log_ = start(&path);
-        let mut batcher = log_.batcher();
+        let access = start(&path);
+        let mut batcher = access.batcher();
         log(&mut batcher, 1);
-        wait_until("written", || log_.counts().written == 1);
+        wait_until("written", || access.counts().written == 1);
         std::fs::rename(&path, &moved).unwrap();
         log(&mut batcher, 2);
-        wait_until("written", || log_.counts().written == 2);
-        log_.reopen().unwrap();
-        wait_until("opened", || path.exists());
-        // Everything before the order is written to the old file, everything after its execution to the new one.
-        thread::sleep(NAP * 3);
-        log(&mut batcher, 3);
+        wait_until("written", || access.counts().written == 2);
+        access.reopen().unwrap();
+        let mut later = 0;
+        wait_until("in the new file", || {
+            log(&mut batcher, 3);
+            later += 1;
+            std::fs::metadata(&path).is_ok_and(|about| about.len() > 0)
+        });
         drop(batcher);
-        assert_eq!(log_.stop(LONG).written, 3);
-        assert_eq!((statuses(&moved), statuses(&path)), (vec![1, 2], vec![3]));
+        assert_eq!(access.stop(LONG).written, 2 + later);
+        let (old, new) = (statuses(&moved), statuses(&path));
+        assert_eq!(old[..2], [1, 2]);
+        assert_eq!((old.len() + new.len()) as u64, 2 + later);
     }
 
     #[test]
     fn a_target_that_cannot_be_opened_leaves_the_old_one() {
         let folder = Folder::new("refused");
         let path = folder.file("access.log");
-        let log_ = start(&path);
+        let access = start(&path);
         assert!(
-            log_.set(Format::Human, Target::File(folder.file("no/such/folder")))
+            access
+                .set(Format::Human, Target::File(folder.file("no/such/folder")))
                 .is_err()
         );
-        let mut batcher = log_.batcher();
+        let mut batcher = access.batcher();
         log(&mut batcher, 7);
         drop(batcher);
-        log_.stop(LONG);
+        access.stop(LONG);
         assert_eq!(statuses(&path), [7]);
     }
 
     #[test]
     fn a_full_disk_is_counted_and_told_and_holds_nobody_up() {
         let (messages, sink) = collecting();
-        let log_ = Log::start(Format::Human, Target::File("/dev/full".into()), messages.clone()).unwrap();
-        let mut batcher = log_.batcher();
+        let access = Log::start(Format::Human, Target::File("/dev/full".into()), messages.clone()).unwrap();
+        let mut batcher = access.batcher();
         for status in 0..300 {
             log(&mut batcher, status);
         }
         assert_eq!(batcher.dropped(), 0);
-        wait_until("refused", || log_.counts().failed == 300);
+        wait_until("refused", || access.counts().failed == 300);
         let folder = Folder::new("healed");
         let path = folder.file("access.log");
-        log_.set(Format::Json, Target::File(path.clone())).unwrap();
-        thread::sleep(NAP * 3);
-        log(&mut batcher, 42);
+        access.set(Format::Json, Target::File(path.clone())).unwrap();
+        let mut later = 0;
+        wait_until("written", || {
+            log(&mut batcher, 42);
+            later += 1;
+            access.counts().written > 0
+        });
         drop(batcher);
-        assert_eq!(
-            log_.stop(LONG),
-            LogCounts {
-                written: 1,
-                dropped: 0,
-                failed: 300
-            }
-        );
-        assert_eq!(statuses(&path), [42]);
+        let counts = access.stop(LONG);
+        assert_eq!((counts.written + counts.failed, counts.dropped), (300 + later, 0));
+        assert_eq!(statuses(&path), vec![42; counts.written as usize]);
         messages.flush(LONG);
         assert!(
             sink.text().contains(" error access log not written lines="),
@@ -390,11 +397,9 @@ mod tests {
     #[test]
     fn a_stuck_reader_costs_records_but_every_one_is_counted() {
         let (mut reader, pipe) = io::pipe().unwrap();
-        let folder = Folder::new("stuck");
-        let log_ = start(&folder.file("unused"));
-        log_.order(Order::Set(Format::Json, Outlet::from(OwnedFd::from(pipe))));
-        thread::sleep(NAP * 3);
-        let mut batcher = log_.batcher();
+        let outlet = Outlet::from(OwnedFd::from(pipe));
+        let access = Log::begin(Format::Json, Target::Stdout, outlet, collecting().0).unwrap();
+        let mut batcher = access.batcher();
         let mut pushed = 0;
         while batcher.dropped() == 0 {
             log(&mut batcher, 200);
@@ -407,7 +412,7 @@ mod tests {
                 .map(|_| memchr::memchr_iter(b'\n', &text).count() as u64)
         });
         drop(batcher);
-        let counts = log_.stop(LONG);
+        let counts = access.stop(LONG);
         assert_eq!(counts.written + counts.dropped, pushed);
         assert!(counts.dropped > 0);
         assert_eq!(reading.join().unwrap().unwrap(), counts.written);
@@ -416,9 +421,9 @@ mod tests {
     #[test]
     fn a_worker_that_leaves_is_forgotten_with_its_drops_kept() {
         let folder = Folder::new("gone");
-        let log_ = start(&folder.file("access.log"));
-        let mut batcher = log_.batcher();
-        let mut other = log_.batcher();
+        let access = start(&folder.file("access.log"));
+        let mut batcher = access.batcher();
+        let mut other = access.batcher();
         for _ in 0..super::super::batch::BATCH_MAX / 100 {
             batcher.push(&example());
         }
@@ -427,8 +432,8 @@ mod tests {
         drop(batcher);
         wait_until("forgotten", || {
             log(&mut other, 1);
-            log_.shared.lanes.lock().open.len() == 1
+            access.shared.lanes.lock().open.len() == 1
         });
-        assert_eq!(log_.counts().dropped, dropped);
+        assert_eq!(access.counts().dropped, dropped);
     }
 }
