@@ -38,6 +38,11 @@ impl Body {
     fn read_chunks(&mut self, input: &[u8], sieve: &mut Sieve<'_>) -> Result<usize, BodyError> {
         let mut at = 0;
         while at < input.len() && self.phase != Phase::Done {
+            if let Some(taken) = self.read_plain(&input[at..]) {
+                at += taken;
+                sieve.turn(at, self.goes());
+                continue;
+            }
             match self.phase {
                 Phase::Data => {
                     at += self.read_data(&input[at..]);
@@ -73,6 +78,23 @@ impl Body {
             self.phase = Phase::DataCr;
         }
         taken
+    }
+
+    /// The common case at once, so that small chunks cost little: a whole CRLF or a whole size line without extension.
+    fn read_plain(&mut self, input: &[u8]) -> Option<usize> {
+        let (next, taken) = match (self.phase, input) {
+            (Phase::DataCr, [b'\r', b'\n', ..]) => (Phase::Size, 2),
+            (Phase::Last, [b'\r', b'\n', ..]) => (Phase::Done, 2),
+            (Phase::Size, _) if self.digits == 0 => {
+                let (size, taken) = plain_size(input)?;
+                self.remaining = size;
+                (if size == 0 { Phase::Last } else { Phase::Data }, taken)
+            }
+            _ => return None,
+        };
+        self.phase = next;
+        self.digits = 0;
+        Some(taken)
     }
 
     /// One byte outside of data and trailers; the phase behind it.
@@ -152,6 +174,19 @@ impl Body {
         }
         Ok(taken)
     }
+}
+
+/// A size line of digits and CRLF: the size, and the length of the line.
+fn plain_size(input: &[u8]) -> Option<(u64, usize)> {
+    let mut size = 0;
+    for (at, &byte) in input.iter().enumerate().take(usize::from(DIGITS_MAX) + 1) {
+        match (byte as char).to_digit(16) {
+            Some(digit) if at < usize::from(DIGITS_MAX) => size = size << 4 | u64::from(digit),
+            None if at > 0 && input[at..].starts_with(b"\r\n") => return Some((size, at + 2)),
+            _ => return None,
+        }
+    }
+    None
 }
 
 fn is_token(byte: u8) -> bool {

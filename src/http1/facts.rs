@@ -45,8 +45,7 @@ impl Facts {
     ) -> Facts {
         let mut facts = Facts::new();
         fields.clear();
-        fields.reserve(headers.len());
-        for (at, header) in headers.iter().enumerate() {
+        fields.extend(headers.iter().enumerate().map(|(at, header)| {
             let name = Span::locate(bytes, header.name.as_bytes());
             let value = Span::locate(bytes, header.value);
             let next = headers
@@ -56,7 +55,7 @@ impl Facts {
             let keep = known == Name::Other || facts.take(known, header.value, value);
             let canonical = is_canonical(bytes, name, value, next);
             facts.verbatim &= keep & canonical;
-            fields.push(Field {
+            Field {
                 name,
                 value,
                 line: Span {
@@ -66,8 +65,8 @@ impl Facts {
                 known,
                 keep,
                 canonical,
-            });
-        }
+            }
+        }));
         facts
     }
 

@@ -45,27 +45,31 @@ pub enum Name {
 }
 
 impl Name {
-    /// Classifies a field name, which is a token, by its length, then its bytes.
+    /// Classifies a field name, which is a token, by its length and first byte, then by the rest: most names are none of
+    /// these, and two comparisons say so.
     pub fn of(name: &[u8]) -> Name {
-        match name.len() {
-            2 if same(name, b"te") => Name::Te,
-            3 if same(name, b"via") => Name::Via,
-            4 if same(name, b"host") => Name::Host,
-            4 if same(name, b"date") => Name::Date,
-            6 if same(name, b"expect") => Name::Expect,
-            7 if same(name, b"upgrade") => Name::Upgrade,
-            7 if same(name, b"trailer") => Name::Trailer,
-            10 if same(name, b"connection") => Name::Connection,
-            10 if same(name, b"keep-alive") => Name::KeepAlive,
-            12 if same(name, b"max-forwards") => Name::MaxForwards,
-            14 if same(name, b"content-length") => Name::ContentLength,
-            14 if name[7] == b'_' && name.eq_ignore_ascii_case(b"content_length") => Name::LookAlike,
-            15 if same(name, b"x-forwarded-for") => Name::XForwardedFor,
-            16 if same(name, b"proxy-connection") => Name::ProxyConnection,
-            16 if same(name, b"x-forwarded-host") => Name::XForwardedHost,
-            17 if same(name, b"transfer-encoding") => Name::TransferEncoding,
-            17 if same(name, b"x-forwarded-proto") => Name::XForwardedProto,
-            17 if name[8] == b'_' && name.eq_ignore_ascii_case(b"transfer_encoding") => Name::LookAlike,
+        let Some(first) = name.first() else {
+            return Name::Other;
+        };
+        match (name.len(), first | 0x20) {
+            (2, b't') if same(name, b"te") => Name::Te,
+            (3, b'v') if same(name, b"via") => Name::Via,
+            (4, b'h') if same(name, b"host") => Name::Host,
+            (4, b'd') if same(name, b"date") => Name::Date,
+            (6, b'e') if same(name, b"expect") => Name::Expect,
+            (7, b'u') if same(name, b"upgrade") => Name::Upgrade,
+            (7, b't') if same(name, b"trailer") => Name::Trailer,
+            (10, b'c') if same(name, b"connection") => Name::Connection,
+            (10, b'k') if same(name, b"keep-alive") => Name::KeepAlive,
+            (12, b'm') if same(name, b"max-forwards") => Name::MaxForwards,
+            (14, b'c') if same(name, b"content-length") => Name::ContentLength,
+            (14, b'c') if name.eq_ignore_ascii_case(b"content_length") => Name::LookAlike,
+            (15, b'x') if same(name, b"x-forwarded-for") => Name::XForwardedFor,
+            (16, b'p') if same(name, b"proxy-connection") => Name::ProxyConnection,
+            (16, b'x') if same(name, b"x-forwarded-host") => Name::XForwardedHost,
+            (17, b't') if same(name, b"transfer-encoding") => Name::TransferEncoding,
+            (17, b't') if name.eq_ignore_ascii_case(b"transfer_encoding") => Name::LookAlike,
+            (17, b'x') if same(name, b"x-forwarded-proto") => Name::XForwardedProto,
             _ => Name::Other,
         }
     }

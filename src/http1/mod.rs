@@ -77,7 +77,7 @@ impl Span {
 /// Limits of a message's head. All sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The whole head, from its first byte (empty lines before it included) to its empty line; at most 64 KiB − 1.
+    /// The whole head, from its first byte (empty lines before it included) to its empty line.
     pub head_max: usize,
     /// The request line without its line end. Not used for responses.
     pub request_line_max: usize,
