@@ -1,11 +1,21 @@
 //! Forebay: a programmable HTTP proxy. (Front page in progress.)
 
-pub mod http1;
+#[cfg(feature = "proxy")]
+pub mod admin;
+#[cfg(feature = "proxy")]
+pub mod cli;
+#[cfg(feature = "proxy")]
+pub mod config;
+#[cfg(feature = "proxy")]
+pub mod control;
 pub mod decide;
+pub mod http1;
+#[cfg(feature = "proxy")]
+pub mod net;
+#[cfg(feature = "proxy")]
+pub mod observe;
 pub mod policy;
 pub mod shared;
 pub mod sync;
 #[cfg(feature = "proxy")]
-pub mod config;
-#[cfg(feature = "proxy")]
-pub mod net;
+pub mod worker;

@@ -9,6 +9,7 @@
 
 pub mod answer;
 pub mod command;
+mod live;
 pub mod socket;
 pub mod stat;
 

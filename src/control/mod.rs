@@ -12,7 +12,6 @@ use crate::config::{self, Config};
 use crate::net::{Accepted, Address, Connection, Listener};
 use crate::observe::batch::Batcher;
 use crate::observe::messages::{Level, Messages};
-use crate::observe::snapshot::{Snapshot, State};
 use crate::observe::writer::Log;
 use crate::observe::{format, outlet};
 use crate::shared::generation::ListenerId;
@@ -43,7 +42,7 @@ const UNLISTEN_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Steers the workers.
 pub struct Control {
-    published: Arc<Published<Connection>>,
+    published: Arc<Published<Connection, Address>>,
     postboxes: Arc<[WorkerPostbox]>,
     process: Arc<Process>,
     statistics: Arc<PerWorker<WorkerStatistics>>,
@@ -120,7 +119,7 @@ impl Control {
     }
 
     /// Where generations are published.
-    pub fn published(&self) -> Arc<Published<Connection>> {
+    pub fn published(&self) -> Arc<Published<Connection, Address>> {
         self.published.clone()
     }
 
@@ -297,17 +296,12 @@ impl Control {
     }
 }
 
-impl crate::admin::Control for Control {
-    fn snapshot(&self) -> Snapshot {
-        self.take_snapshot()
-    }
-
-    fn set_server_state(&self, backend: &str, server: &str, state: State) -> Result<(), String> {
-        let admin = match state {
-            State::Ready => Admin::Ready,
-            State::Drain => Admin::Drain,
-            State::Maint => Admin::Maint,
-        };
+impl Control {
+    /// Changes what an operator decided about a server, and publishes it.
+    ///
+    /// # Errors
+    /// There is no such server now.
+    pub fn set_server_admin(&self, backend: &str, server: &str, admin: Admin) -> Result<(), String> {
         let mut steering = self.state.lock();
         let Steering { registry, config, .. } = &mut *steering;
         let present = config.backends.iter().any(|known| {

@@ -6,7 +6,7 @@
 
 use super::settings;
 use crate::config;
-use crate::net::Connection;
+use crate::net::{Address, Connection};
 use crate::policy::{BackendId, ServerId};
 use crate::shared::generation::{BackendEntry, Generation, ListenerEntry, ListenerId};
 use crate::shared::key::{KeySecret, Parts, PoolKey};
@@ -54,7 +54,7 @@ impl Registry {
     }
 
     /// The next generation, for a config that was checked.
-    pub(super) fn build(&mut self, config: &config::Config) -> Generation<Connection> {
+    pub(super) fn build(&mut self, config: &config::Config) -> Generation<Connection, Address> {
         self.generation += 1;
         let backends: Vec<_> = config.backends.iter().map(|backend| self.backend(backend)).collect();
         let entries: Vec<_> = config.listeners.iter().map(|listen| self.listener(listen)).collect();
@@ -85,7 +85,7 @@ impl Registry {
         self.listeners.get(name).map(|known| known.id)
     }
 
-    fn backend(&mut self, backend: &config::Backend) -> BackendEntry<Connection> {
+    fn backend(&mut self, backend: &config::Backend) -> BackendEntry<Connection, Address> {
         let next = BackendId(self.backends.len() as u32);
         let known = self.backends.entry(backend.name.clone()).or_insert_with(|| KnownBackend {
             id: next,
@@ -117,7 +117,7 @@ impl Registry {
     }
 
     /// Connections to one address are interchangeable, to two they are not: a server that moved starts afresh.
-    fn key(&self, address: &crate::net::Address) -> PoolKey {
+    fn key(&self, address: &Address) -> PoolKey {
         let text = address.to_string();
         PoolKey::new(&self.secret, &Parts { name: Some(text.as_bytes()), ..Parts::default() })
     }

@@ -2,10 +2,11 @@
 
 use crate::config;
 use crate::config::defaults;
-use crate::decide::exchange::{Effort, Failure};
+use crate::decide::cause::Cause;
+use crate::decide::exchange::Effort;
 use crate::decide::reuse::Mode;
 use crate::decide::settings::{BackendSettings, Forwarded, ListenerSettings, Micros};
-use crate::http1::{Limits, Refusal};
+use crate::http1::Limits;
 use crate::decide::balance::Algorithm;
 use crate::shared::statistics::ListenerStatistics;
 use std::time::Duration;
@@ -60,9 +61,8 @@ pub(super) fn algorithm(balance: config::Balance) -> Algorithm {
     }
 }
 
-/// Refusals come first, then failures: see [`Failure::index`].
 pub(super) fn listener_statistics() -> ListenerStatistics {
-    ListenerStatistics::new(Refusal::COUNT + Failure::COUNT)
+    ListenerStatistics::new(Cause::COUNT)
 }
 
 fn micros(duration: Duration) -> Micros {

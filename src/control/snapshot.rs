@@ -4,7 +4,7 @@ use super::Control;
 use crate::decide::balance::Algorithm;
 use crate::decide::cause::Cause;
 use crate::decide::reuse::{CloseReason, OpenReason};
-use crate::net::Connection;
+use crate::net::{Address, Connection};
 use crate::observe::snapshot::{
     Backend, Count, Listener, LogCounts, Process, Server, ServerTotals, Snapshot, State, StatusClasses, Worker,
 };
@@ -58,7 +58,7 @@ fn open_descriptors() -> u64 {
 
 fn worker(at: usize, own: &statistics::WorkerStatistics, sessions: u64) -> Worker {
     Worker {
-        number: at as u16,
+        number: at as u16 + 1,
         turns: own.turns.read(),
         accepts: own.accepts.read(),
         hand_offs_given: own.hand_offs_given.read(),
@@ -87,7 +87,7 @@ fn listener(entry: &ListenerEntry, addresses: Vec<String>) -> Listener {
     }
 }
 
-fn backend(entry: &BackendEntry<Connection>) -> Backend {
+fn backend(entry: &BackendEntry<Connection, Address>) -> Backend {
     let table = &entry.table;
     let servers = table.entries.iter().zip(entry.addresses.iter());
     Backend {

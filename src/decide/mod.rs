@@ -1,1 +1,20 @@
-//! (in progress)
+//! Who, when, whether: the decisions, pure. Values in, values out; time and randomness are arguments.
+//!
+//! [`exchange`] reads as the life of a request. Beside it: [`route`] (which backend, or what answer), [`balance`]
+//! (which server), [`reuse`] (which connection), [`schedule`] (how much per turn, which worker).
+
+pub mod action;
+pub mod asked;
+pub mod balance;
+pub mod cause;
+pub mod edit;
+pub mod exchange;
+pub mod host;
+pub mod mistake;
+pub mod pattern;
+pub mod redirect;
+pub mod reuse;
+pub mod route;
+pub mod schedule;
+pub mod settings;
+pub mod template;

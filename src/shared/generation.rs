@@ -14,21 +14,15 @@ use crate::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ListenerId(pub u16);
 
-/// Something that can be parked in a pool, and where such a thing is opened.
-pub trait Pooled {
-    /// An address of a server.
-    type Address;
-}
-
-/// Everything that requests are handled by, at one time.
+/// Everything that requests are handled by, at one time. `C` is a connection to a server, `A` where one is opened.
 #[derive(Debug)]
-pub struct Generation<C: Pooled> {
+pub struct Generation<C, A> {
     /// Counted from 1.
     pub number: u64,
     /// By [`ListenerId`]; `None` where a listener is gone.
     pub listeners: Box<[Option<ListenerEntry>]>,
     /// In the order of the config: routes name them by place.
-    pub backends: Box<[BackendEntry<C>]>,
+    pub backends: Box<[BackendEntry<C, A>]>,
 }
 
 /// One listener of a generation.
@@ -46,18 +40,18 @@ pub struct ListenerEntry {
 
 /// One backend of a generation.
 #[derive(Debug)]
-pub struct BackendEntry<C: Pooled> {
+pub struct BackendEntry<C, A> {
     /// Its servers as balancers see them.
     pub table: Arc<BackendTable<C>>,
     /// How it treats them.
     pub settings: Arc<BackendSettings>,
     /// Where they are, in the table's order.
-    pub addresses: Arc<[C::Address]>,
+    pub addresses: Arc<[A]>,
     /// The keys of connections to them, in the table's order.
     pub keys: Arc<[PoolKey]>,
 }
 
-impl<C: Pooled> Clone for BackendEntry<C> {
+impl<C, A> Clone for BackendEntry<C, A> {
     fn clone(&self) -> Self {
         BackendEntry {
             table: self.table.clone(),
@@ -75,7 +69,7 @@ impl ListenerEntry {
     }
 }
 
-impl<C: Pooled> Generation<C> {
+impl<C, A> Generation<C, A> {
     /// The entry of a listener, if this generation has it.
     pub fn listener(&self, id: ListenerId) -> Option<&ListenerEntry> {
         self.listeners.get(usize::from(id.0))?.as_ref()

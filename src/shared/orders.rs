@@ -2,7 +2,6 @@
 //! which this module does not know.
 
 use super::generation::{Generation, ListenerId};
-use crate::sync::Arc;
 
 /// What a worker is told to do.
 #[derive(Debug)]
@@ -31,7 +30,4 @@ pub struct Place(pub u64);
 pub type Done = crossbeam_channel::Sender<std::convert::Infallible>;
 
 /// Where the current generation is found.
-pub type Published<C> = arc_swap::ArcSwap<Generation<C>>;
-
-/// A generation that a worker or `control/` holds on to.
-pub type Held<C> = Arc<Generation<C>>;
+pub type Published<C, A> = arc_swap::ArcSwap<Generation<C, A>>;

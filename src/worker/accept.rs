@@ -7,7 +7,9 @@ use super::session::{Keep, NEVER, Phase, Session};
 use super::{HandOff, Worker};
 use crate::decide::schedule;
 use crate::net::{Accepted, Key, Kind, Listener, Micros, Token};
+use crate::observe::messages::Level;
 use crate::shared::generation::ListenerId;
+use crate::shared::orders::Place;
 use std::io;
 
 /// How long accepting pauses after descriptors or memory ran out.
@@ -17,6 +19,7 @@ const PAUSE: Micros = 100_000;
 #[derive(Debug)]
 pub(super) struct Listening {
     pub(super) id: ListenerId,
+    place: Place,
     listener: Option<Listener>,
     /// Somebody may wait to be accepted.
     pub(super) ready: bool,
@@ -31,33 +34,35 @@ impl Listening {
 }
 
 impl Worker {
-    pub(super) fn listen(&mut self, id: ListenerId, mut listener: Listener) {
+    pub(super) fn listen(&mut self, id: ListenerId, place: Place, mut listener: Listener) {
         let slot = self.listeners.iter().position(|listening| !listening.is_open());
         let slot = slot.unwrap_or_else(|| {
-            self.listeners.push(Listening { id, listener: None, ready: false, key_generation: 0 });
+            self.listeners.push(Listening { id, place, listener: None, ready: false, key_generation: 0 });
             self.listeners.len() - 1
         });
         let generation = self.listeners[slot].key_generation + 1;
         let token = Token { kind: Kind::Listener, key: Key { slot: slot as u32, generation } };
         if let Err(error) = self.poller.register_listener(&mut listener, token) {
-            return self.process.failed(self.id, "cannot watch a listening socket", &error);
+            return self.messages.say(Level::Error, "cannot watch a listening socket", &[("error", &error)]);
         }
         // Clients may have come before the registration; an edge for them is not promised.
-        self.listeners[slot] = Listening { id, listener: Some(listener), ready: true, key_generation: generation };
+        self.listeners[slot] = Listening { id, place, listener: Some(listener), ready: true, key_generation: generation };
     }
 
-    pub(super) fn rename(&mut self, from: ListenerId, to: ListenerId) {
-        self.listeners.iter_mut().filter(|listening| listening.id == from).for_each(|listening| listening.id = to);
+    pub(super) fn rename(&mut self, place: Place, id: ListenerId) {
+        self.listeners.iter_mut().filter(|listening| listening.place == place).for_each(|it| it.id = id);
     }
 
-    /// Accepts what waits, then closes the sockets of one listener, or all.
-    pub(super) fn unlisten(&mut self, id: Option<ListenerId>) {
-        for place in 0..self.listeners.len() {
-            if id.is_some_and(|id| id != self.listeners[place].id) {
+    /// Accepts what waits, then closes the sockets of one address, or all.
+    pub(super) fn unlisten(&mut self, place: Option<Place>) {
+        for at in 0..self.listeners.len() {
+            if place.is_some_and(|place| place != self.listeners[at].place) {
                 continue;
             }
-            while self.accept_one(place).is_some() {}
-            let listening = &mut self.listeners[place];
+            while let Some((id, accepted)) = self.accept_one(at) {
+                self.admit(id, accepted);
+            }
+            let listening = &mut self.listeners[at];
             listening.ready = false;
             if let Some(mut listener) = listening.listener.take() {
                 let _ = self.poller.deregister(&mut listener);
@@ -87,7 +92,7 @@ impl Worker {
         let id = listening.id;
         match listening.listener.as_ref()?.accept() {
             Ok(accepted) => {
-                self.statistics().accepts.add(1);
+                self.own_statistics.of(self.id).accepts.count();
                 Some((id, accepted))
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -99,8 +104,8 @@ impl Worker {
             Err(error) => {
                 self.listeners.iter_mut().for_each(|listening| listening.ready = false);
                 self.accept_resume = self.now + PAUSE;
-                self.statistics().accept_pauses.add(1);
-                self.process.accept_paused(self.id, &error);
+                self.statistics().accept_pauses.count();
+                self.messages.say(Level::Warn, "accepting pauses", &[("error", &error)]);
                 None
             }
         }
@@ -109,13 +114,13 @@ impl Worker {
     /// Keeps a client, or hands it to a worker with clearly fewer.
     fn place(&mut self, id: ListenerId, accepted: Accepted) {
         let own = usize::from(self.id.0);
-        let may = |worker: usize| self.process.accepts(id, worker);
-        let loads = self.process.loads().filter(|(worker, _)| may(*worker));
+        let generation = self.tables.get(self.tables.current());
+        let Some(listener) = generation.listener(id) else { return self.admit(id, accepted) };
+        let loads = self.process.loads().filter(|(worker, _)| listener.accepts(*worker));
         match schedule::hand_off(own, loads, self.sessions.len() as u32) {
             Some(other) => {
-                let mail = self.mail[other].clone();
-                match mail.hand_off((id, accepted)) {
-                    Ok(()) => self.statistics().hand_offs_given.add(1),
+                match self.postboxes[other].hand_off((id, accepted)) {
+                    Ok(()) => self.statistics().hand_offs_given.count(),
                     Err((id, accepted)) => self.admit(id, accepted),
                 }
             }
@@ -147,12 +152,12 @@ impl Worker {
         let token = Token { kind: Kind::Client, key };
         if let Err(error) = self.poller.register(&mut session.stream, token) {
             self.sessions.remove(key);
-            return self.process.failed(self.id, "cannot watch a client connection", &error);
+            return self.messages.say(Level::Error, "cannot watch a client connection", &[("error", &error)]);
         }
         self.process.set_load(self.id, self.sessions.len() as u32);
         if let Some(statistics) = self.listener_statistics(listener) {
-            statistics.connections.add(1);
-            statistics.sessions.add(1);
+            statistics.connections.count();
+            statistics.sessions.raise();
         }
         self.arm(key);
     }

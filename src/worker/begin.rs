@@ -3,7 +3,9 @@
 use super::Worker;
 use super::client::Answered;
 use super::session::{Account, Keep, Live, Phase, TunnelEnds};
+use crate::decide::cause::Cause;
 use crate::decide::exchange::{Arrival, Asked, Event, Exchange, Idempotent};
+use crate::decide::reuse::OpenReason;
 use crate::decide::route::{self, Action, BackendRef, NO_ROUTE_STATUS, Outcome};
 use crate::decide::settings::{Forwarded, VIA_MINOR};
 use crate::http1::{self, Body, BodyError, Framing, Method, Output, RequestHead, TrailerLimits, Version};
@@ -30,7 +32,7 @@ impl Worker {
             (session.listener, session.client, session.since, session.pinned);
         session.keep = if head.keep_alive && pinned.is_none() && !self.draining { Keep::Yes } else { Keep::No };
         if let Some(statistics) = self.listener_statistics(listener_id) {
-            statistics.requests.add(1);
+            statistics.requests.count();
         }
         let asked = route::Asked {
             method: head.method_name(bytes),
@@ -50,7 +52,7 @@ impl Worker {
             Outcome::NoRoute => Routed::Nowhere,
             Outcome::Redirect(_) | Outcome::Respond(_) | Outcome::Deny(_) => Routed::Here,
         };
-        let account = self.open_account(since, now, head, bytes);
+        let account = self.open_account(since, head, bytes);
         let backend = match routed {
             Routed::Backend(backend) => backend,
             Routed::Here => return self.answer_here(key, place, route, &asked, head, bytes, account),
@@ -94,6 +96,9 @@ impl Worker {
             sent: 0,
             head_length,
             input: Vec::new(),
+            server_keeps: false,
+            decoded: false,
+            open_reason: OpenReason::None,
             server_active: now,
             pause_until: 0,
             tunnel: TunnelEnds::default(),
@@ -101,7 +106,6 @@ impl Worker {
         });
         let session = self.sessions.get_mut(key).expect("the session that sent the head");
         session.phase = Phase::Busy(exchange);
-        self.process.exchange_began(self.id);
         self.drive(exchange, Event::Start(Asked { idempotent, arrival }));
         consumed
     }
@@ -123,7 +127,7 @@ impl Worker {
     }
 
     fn refuse_body(&mut self, key: Key, error: BodyError, consumed: usize) -> usize {
-        self.refuse(key, error.into());
+        self.refuse(key, Cause::Body(error));
         consumed
     }
 
@@ -195,22 +199,22 @@ impl Worker {
         match &listener.settings.routes.routes[route].action {
             Action::Redirect(redirect) => match redirect.render(asked, &mut lines) {
                 Ok(()) => {
-                    self.log_local(key, account, redirect.status.code(), *b"LR", Some(route as u16));
+                    self.log_local(key, account, redirect.status.code(), *b"LR", Some(route as u16), head.version);
                     self.reply(key, redirect.status.code(), answered, &lines, Some((b"", b"")));
                 }
                 // RD-6: the value would have split the response.
                 Err(_) => {
-                    self.log_local(key, account, 400, *b"PR", Some(route as u16));
+                    self.log_local(key, account, 400, *b"PR", Some(route as u16), head.version);
                     self.reply(key, 400, answered, b"", None);
                 }
             },
             Action::Respond(respond) => {
-                self.log_local(key, account, respond.status(), *b"LR", Some(route as u16));
+                self.log_local(key, account, respond.status(), *b"LR", Some(route as u16), head.version);
                 let body = (respond.content_type().as_bytes(), respond.body());
                 self.reply(key, respond.status(), answered, b"", Some(body));
             }
             Action::Deny(status) => {
-                self.log_local(key, account, *status, *b"PR", Some(route as u16));
+                self.log_local(key, account, *status, *b"PR", Some(route as u16), head.version);
                 self.reply(key, *status, answered, b"", None);
             }
             Action::Backend(_) => unreachable!("a backend is not answered here"),
@@ -228,7 +232,7 @@ impl Worker {
         account: Account,
     ) -> usize {
         let (answered, consumed) = self.answered(key, head, bytes);
-        self.log_local(key, account, status, *b"SC", None);
+        self.log_local(key, account, status, *b"SC", None, head.version);
         self.reply(key, status, answered, b"", None);
         consumed
     }

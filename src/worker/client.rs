@@ -2,9 +2,11 @@
 
 use super::Worker;
 use super::session::{Due, Keep, Manner, Phase};
+use crate::decide::cause::Cause;
 use crate::decide::exchange::{Event, Timer};
-use crate::http1::{self, ClientConnection, Limits, Parsed, Refusal, Version};
+use crate::http1::{self, ClientConnection, Limits, Parsed, Version};
 use crate::net::{Key, Read};
+use crate::shared::statistics;
 use std::io::IoSlice;
 
 /// The message that we answer to: what of it decides the answer's form.
@@ -52,7 +54,7 @@ impl Worker {
             }
             Read::Empty => false,
             Read::End if session.phase == Phase::Head => {
-                self.refuse(key, Refusal::Incomplete);
+                self.refuse(key, Cause::Incomplete);
                 true
             }
             Read::End | Read::Failed(_) => {
@@ -106,7 +108,7 @@ impl Worker {
             Ok(Parsed::Complete) => self.begin(key, place, &mut head, bytes),
             Ok(Parsed::Partial) => self.skip_empty_lines(key, bytes),
             Err(refusal) => {
-                self.refuse(key, refusal);
+                self.refuse(key, Cause::Head(refusal));
                 bytes.len()
             }
         };
@@ -134,13 +136,10 @@ impl Worker {
     }
 
     /// Answers a message that is none, and closes.
-    pub(super) fn refuse(&mut self, key: Key, refusal: Refusal) {
-        let Some(session) = self.sessions.get(key) else { return };
-        if let Some(statistics) = self.listener_statistics(session.listener) {
-            statistics.refused[refusal.index()].add(1);
-        }
-        self.log_refused(key, refusal);
-        self.reply(key, refusal.status(), UNKNOWN, b"", None);
+    pub(super) fn refuse(&mut self, key: Key, cause: Cause) {
+        self.count_cause(key, cause);
+        self.log_refused(key, cause);
+        self.reply(key, cause.status(), UNKNOWN, b"", None);
     }
 
     /// Sends a complete answer of ours and settles what becomes of the connection.
@@ -288,17 +287,16 @@ impl Worker {
         let (listener, phase) = (session.listener, session.phase);
         if let Some(statistics) = self.listener_statistics(listener) {
             match due {
-                Due::KeepAlive => statistics.timeouts.keep_alive.add(1),
-                Due::Head => statistics.timeouts.request.add(1),
-                Due::Linger => statistics.timeouts.linger.add(1),
-                Due::Phase(Timer::Client) => statistics.timeouts.client.add(1),
-                Due::Phase(Timer::Server) => statistics.timeouts.server.add(1),
-                Due::Phase(Timer::Tunnel) => statistics.timeouts.tunnel.add(1),
+                Due::KeepAlive => statistics.timeouts.count(statistics::Phase::KeepAlive),
+                Due::Head => statistics.timeouts.count(statistics::Phase::HttpRequest),
+                Due::Linger | Due::Phase(Timer::Client) => statistics.timeouts.count(statistics::Phase::Client),
+                Due::Phase(Timer::Server) => statistics.timeouts.count(statistics::Phase::Server),
+                Due::Phase(Timer::Tunnel) => statistics.timeouts.count(statistics::Phase::Tunnel),
                 Due::Pause => {}
             }
         }
         match (due, phase) {
-            (Due::Head, _) => self.refuse(key, Refusal::TooSlow),
+            (Due::Head, _) => self.refuse(key, Cause::TooSlow),
             (Due::Phase(timer), Phase::Busy(exchange)) => self.drive(exchange, Event::Expired(timer)),
             (Due::Pause, Phase::Busy(exchange)) => self.drive(exchange, Event::PauseOver),
             _ => self.close(key),
@@ -326,7 +324,7 @@ impl Worker {
             self.tables.release(place);
         }
         if let Some(statistics) = self.listener_statistics(session.listener) {
-            statistics.sessions.sub(1);
+            statistics.sessions.lower();
         }
         self.process.set_load(self.id, self.sessions.len() as u32);
     }

@@ -10,7 +10,7 @@ impl Worker {
         let Worker { tables, exchanges, random, .. } = self;
         let live = exchanges.get_mut(exchange)?;
         let table = &tables.get(live.generation).backends[usize::from(live.backend)].table;
-        let chosen = table.balancer().pick(&**table, avoid, random);
+        let chosen = table.pick(avoid, random);
         if chosen.is_some() {
             live.account.server = chosen;
         }

@@ -3,16 +3,15 @@
 use super::Worker;
 use super::client::Answered;
 use super::session::{Keep, Live, Manner};
+use crate::decide::cause::Cause;
 use crate::decide::exchange::{Client, Command, Event, Failure, Found, RequestSide, Taken};
 use crate::http1::{Framing, Method};
-use crate::net::Key;
-use crate::policy::{ServerIndex, Table};
+use crate::net::{Address, Connection, Key};
+use crate::policy::ServerIndex;
 use crate::shared::generation::BackendEntry;
 use crate::shared::server::Server;
 use crate::shared::slots::Release;
 use crate::sync::Arc;
-
-type Connection = crate::net::Connection;
 
 impl Worker {
     /// Tells an exchange what happened and does what it wants.
@@ -43,15 +42,15 @@ impl Worker {
             Command::Send => self.send_held(exchange),
             Command::Pause => self.pause(exchange),
             Command::CountRetry(server) => {
-                self.server_statistics(exchange, server, |statistics| statistics.retries.add(1));
+                self.server_statistics(exchange, server, |statistics| statistics.retries.count());
                 self.count_attempt(exchange, false);
             }
             Command::CountRedispatch(server) => {
-                self.server_statistics(exchange, server, |statistics| statistics.redispatches.add(1));
+                self.server_statistics(exchange, server, |statistics| statistics.redispatches.count());
                 self.count_attempt(exchange, true);
             }
             Command::CountReuseAbort(server) => {
-                self.server_statistics(exchange, server, |statistics| statistics.reuse_aborts.add(1));
+                self.server_statistics(exchange, server, |statistics| statistics.reuse_aborts.count());
             }
             Command::Park => self.park(exchange),
             Command::CloseServer(closing) => self.close_server(exchange, closing),
@@ -63,31 +62,32 @@ impl Worker {
     }
 
     /// The backend of an exchange, in the generation it began with.
-    pub(super) fn backend(&self, live: &Live) -> &BackendEntry<Connection> {
+    pub(super) fn backend(&self, live: &Live) -> &BackendEntry<Connection, Address> {
         &self.tables.get(live.generation).backends[usize::from(live.backend)]
     }
 
     /// A server of an exchange's table.
     pub(super) fn server_at(&self, live: &Live, server: ServerIndex) -> &Arc<Server<Connection>> {
-        self.backend(live).table.server(server)
+        &self.backend(live).table.at(server).server
     }
 
     fn take_slot(&mut self, exchange: Key, server: ServerIndex) -> Taken {
         let Some(live) = self.exchanges.get(exchange) else { return Taken::Refused };
         let table = &self.backend(live).table;
-        if !table.server(server).slots.take(table.limit(server)) {
-            return Taken::Refused;
+        let entry = table.at(server);
+        if entry.server.slots.take(entry.limit) {
+            return Taken::Yes;
         }
-        table.balancer().changed(&**table, server);
-        Taken::Yes
+        table.changed(server);
+        Taken::Refused
     }
 
     fn release_slot(&mut self, exchange: Key, server: ServerIndex) {
         let Some(live) = self.exchanges.get(exchange) else { return };
         let table = &self.backend(live).table;
-        let released = table.server(server).slots.release();
+        let released = table.at(server).server.slots.release();
         debug_assert!(matches!(released, Release::Lowered), "nobody waits where there is no queue");
-        table.balancer().changed(&**table, server);
+        table.changed(server);
     }
 
     fn pause(&mut self, exchange: Key) {
@@ -116,9 +116,10 @@ impl Worker {
             head_request: live.method == Method::Head,
             keep: if whole { keep } else { Keep::No },
         };
-        self.count_failure(&live, failure);
+        let cause = Cause::Exchange(failure);
+        self.count_cause(session, cause);
         live.account.status = failure.status();
-        self.log_finished(&mut live, failure.termination(), failure.cause());
+        self.log_finished(&mut live, failure.termination(), cause.word());
         self.retire(live);
         self.reply(session, failure.status(), to, b"", None);
     }
@@ -145,9 +146,10 @@ impl Worker {
     fn cut(&mut self, exchange: Key, failure: Failure) {
         let Some(mut live) = self.finish(exchange) else { return };
         let key = live.session;
-        let ends_with_close = live.response_body.framing() == Framing::UntilClose || live.response_is_decoded();
-        self.count_failure(&live, failure);
-        self.log_finished(&mut live, failure.termination(), failure.cause());
+        let ends_with_close = live.response_body.framing() == Framing::UntilClose || live.decoded;
+        let cause = Cause::Exchange(failure);
+        self.count_cause(key, cause);
+        self.log_finished(&mut live, failure.termination(), cause.word());
         self.retire(live);
         let Some(session) = self.sessions.get(key) else { return };
         if ends_with_close || failure == Failure::ClientStalled {
@@ -171,7 +173,6 @@ impl Worker {
     fn finish(&mut self, exchange: Key) -> Option<Live> {
         let live = self.exchanges.remove(exchange)?;
         debug_assert!(live.upstream.is_none(), "a connection left with its exchange");
-        self.process.exchange_ended(self.id);
         Some(live)
     }
 

@@ -34,44 +34,38 @@ pub use buffers::CommonBuffers;
 
 use crate::decide::schedule;
 use crate::http1::{RequestHead, ResponseHead};
-use crate::net::{Accepted, Connection, Key, Kind, Listener, Micros, Poller, Ready, Slab, Waker, Wheel};
+use crate::net::{Accepted, Address, Connection, Key, Kind, Listener, Micros, Poller, Ready, Slab, Waker, Wheel};
 use crate::observe::batch::Batcher;
+use crate::observe::messages::{Level, Messages};
 use crate::policy::{ServerId, WorkerId};
 use crate::shared::generation::{Generation, ListenerId};
-use crate::shared::mailbox::Mailbox;
+use crate::shared::mailbox::{Mailbox, Postbox, Wake};
+use crate::shared::orders::{self, Order};
 use crate::shared::process::Process;
 use crate::shared::server::Server;
+use crate::shared::statistics::{PerWorker, WorkerStatistics};
 use crate::sync::Arc;
 use session::{Live, Phase, Session, Upstream};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant, SystemTime};
 
+/// Everything that requests are handled by.
+type Current = Generation<Connection, Address>;
 /// Where the current generation is found.
-pub type Published = arc_swap::ArcSwap<Generation<Connection>>;
-
-/// What `control/` tells a worker.
-#[derive(Debug)]
-pub enum Order {
-    /// Accept on this socket from now on.
-    Listen(ListenerId, Listener),
-    /// The sockets of this listener's place get another name after a reload.
-    Rename(ListenerId, ListenerId),
-    /// Take what waits, then stop accepting on this listener.
-    Unlisten(ListenerId),
-    /// Open the access log's batches anew, or stop making them.
-    Log(Option<Batcher>),
-    /// Finish what is in progress, then end.
-    Drain,
-    /// End at once.
-    Stop,
-}
-
+type Published = orders::Published<Connection, Address>;
 /// A client connection on its way to another worker.
-pub type HandOff = (ListenerId, Accepted);
+type HandOff = (ListenerId, Accepted);
 
-/// The mailbox of a worker.
-pub type Mail = Mailbox<Order, HandOff, Waker>;
+/// Gets a worker out of its poll.
+#[derive(Debug)]
+pub struct Alarm(pub Waker);
+
+impl Wake for Alarm {
+    fn wake(&self) {
+        self.0.wake();
+    }
+}
 
 /// What a worker is made of.
 #[derive(Debug)]
@@ -80,12 +74,18 @@ pub struct Parts {
     pub id: WorkerId,
     /// Its poll, whose waker its mailbox has.
     pub poller: Poller,
-    /// The mailboxes of all workers, in order; its own among them.
-    pub mail: Arc<[Arc<Mail>]>,
+    /// Its mailbox.
+    pub mailbox: Mailbox<Order<Listener, Batcher>, HandOff>,
+    /// The way to each worker, in order.
+    pub postboxes: Arc<[Postbox<Order<Listener, Batcher>, HandOff>]>,
     /// Where generations are published.
     pub published: Arc<Published>,
     /// What all workers share.
     pub process: Arc<Process>,
+    /// What each worker counts of itself.
+    pub statistics: Arc<PerWorker<WorkerStatistics>>,
+    /// Operator messages.
+    pub messages: Messages,
     /// The surplus of all workers' buffers.
     pub buffers: Arc<CommonBuffers>,
     /// The access log, if there is one.
@@ -120,8 +120,11 @@ pub struct Worker {
     id: WorkerId,
     poller: Poller,
     ready: Vec<Ready>,
-    mail: Arc<[Arc<Mail>]>,
+    mailbox: Mailbox<Order<Listener, Batcher>, HandOff>,
+    postboxes: Arc<[Postbox<Order<Listener, Batcher>, HandOff>]>,
     process: Arc<Process>,
+    own_statistics: Arc<PerWorker<WorkerStatistics>>,
+    messages: Messages,
     tables: tables::Tables,
     /// By [`ServerId`]: every server of a generation in use.
     servers: Vec<Option<Arc<Server<Connection>>>>,
@@ -163,8 +166,11 @@ impl Worker {
             id: parts.id,
             poller: parts.poller,
             ready: Vec::with_capacity(256),
-            mail: parts.mail,
+            mailbox: parts.mailbox,
+            postboxes: parts.postboxes,
             process: parts.process,
+            own_statistics: parts.statistics,
+            messages: parts.messages,
             tables: tables::Tables::new(parts.published),
             servers: Vec::new(),
             listeners: Vec::new(),
@@ -203,7 +209,7 @@ impl Worker {
         while !self.stopping && !(self.draining && self.sessions.is_empty()) {
             if let Err(error) = self.turn() {
                 // The poll itself failed: this worker cannot go on, and the process is better started again.
-                self.process.fatal(self.id, &error);
+                self.messages.tell(Level::Error, "a worker cannot wait for events and ends", &[("error", &error)]);
                 break;
             }
         }
@@ -227,7 +233,7 @@ impl Worker {
         self.accept_all();
         self.run_sessions();
         self.flush_log();
-        self.statistics().loops.add(1);
+        self.statistics().turns.count();
         Ok(())
     }
 
@@ -299,24 +305,24 @@ impl Worker {
     }
 
     fn read_mail(&mut self) {
-        let own = self.mail[usize::from(self.id.0)].clone();
-        if !own.begin() {
+        if !self.mailbox.silence() {
             return;
         }
-        while let Some(order) = own.next_order() {
+        while let Some(order) = self.mailbox.receive() {
             self.obey(order);
         }
-        while let Some((listener, accepted)) = own.next_hand_off() {
-            self.statistics().hand_offs_taken.add(1);
+        while let Some((listener, accepted)) = self.mailbox.receive_hand_off() {
+            self.statistics().hand_offs_taken.count();
             self.admit(listener, accepted);
         }
     }
 
-    fn obey(&mut self, order: Order) {
+    fn obey(&mut self, order: Order<Listener, Batcher>) {
         match order {
-            Order::Listen(id, listener) => self.listen(id, listener),
-            Order::Rename(from, to) => self.rename(from, to),
-            Order::Unlisten(id) => self.unlisten(Some(id)),
+            Order::Listen(id, place, listener) => self.listen(id, place, listener),
+            Order::Rename(place, id) => self.rename(place, id),
+            Order::Unlisten(place, _done) => self.unlisten(Some(place)),
+            Order::Look => {}
             Order::Log(log) => self.log = log,
             Order::Stop => self.stopping = true,
             Order::Drain => {
@@ -353,8 +359,8 @@ impl Worker {
     /// A panic in one session's step ends that session and nothing else (DESIGN §4).
     fn guarded(&mut self, key: Key, step: impl FnOnce(&mut Worker)) {
         if catch_unwind(AssertUnwindSafe(|| step(self))).is_err() {
-            self.statistics().panics.add(1);
-            self.process.panicked(self.id);
+            self.statistics().panics.count();
+            self.messages.say(Level::Error, "a session ended in a panic of ours", &[]);
             self.scratch.resize(SCRATCH, 0);
             self.abandon(key);
         }
@@ -397,7 +403,7 @@ impl Worker {
     }
 
     /// Sessions of a listener that is gone end with the routes they came for.
-    fn pin_sessions(&mut self, former: u32, generation: &Generation<Connection>) {
+    fn pin_sessions(&mut self, former: u32, generation: &Current) {
         let current = self.tables.get(self.tables.current()).clone();
         let gone = |id: ListenerId| current.listener(id).is_none() && generation.listener(id).is_some();
         let keys: Vec<Key> = self.sessions.keys().collect();
@@ -412,8 +418,9 @@ impl Worker {
 
     fn learn_servers(&mut self) {
         let generation = self.tables.get(self.tables.current()).clone();
-        for server in generation.backends.iter().flat_map(|backend| backend.table.servers()) {
-            let ServerId(place) = server.id();
+        for server in generation.backends.iter().flat_map(|backend| &backend.table.entries) {
+            let server = &server.server;
+            let ServerId(place) = server.id;
             let place = place as usize;
             if self.servers.len() <= place {
                 self.servers.resize_with(place + 1, || None);

@@ -7,6 +7,7 @@
 use super::Worker;
 use super::begin::TRAILERS;
 use super::session::{Keep, Live};
+use crate::decide::cause::Cause;
 use crate::decide::exchange::{Afterwards, Event, RequestSide, ResponseSide, ServerSide};
 use crate::http1::{
     self, Body, ClientConnection, Framing, Limits, Output, Parsed, RequestContext, ResponseHead, Version,
@@ -134,7 +135,7 @@ impl Worker {
                 self.keep_copy(key, &bytes[step.consumed..]);
             }
             Err(error) => {
-                self.count_refused(key, error.into());
+                self.count_cause(key, Cause::Body(error));
                 self.drive(exchange, Event::BadRequest);
             }
         }

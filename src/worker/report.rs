@@ -2,9 +2,10 @@
 
 use super::Worker;
 use super::session::{Account, Live};
-use crate::decide::exchange::Failure;
-use crate::http1::{BadResponse, Refusal, RequestHead, Version};
+use crate::decide::cause::Cause;
+use crate::http1::{BadResponse, RequestHead, Version};
 use crate::net::{Key, Micros};
+use crate::observe::messages::{Fields, Level};
 use crate::observe::record::{Dispatch, Record, Reuse, Termination, Timers};
 use crate::policy::ServerIndex;
 use crate::shared::generation::ListenerId;
@@ -55,20 +56,17 @@ impl Worker {
         let Some(listener) = self.sessions.get(live.session).map(|session| session.listener) else { return };
         let total = self.now - account.started;
         if let Some(statistics) = self.listener_statistics(listener) {
-            statistics.responses.count(account.status);
+            statistics.replies.count(account.status);
             statistics.bytes_in.add(account.bytes_in);
             statistics.bytes_out.add(account.bytes_out);
         }
         if let Some(index) = account.server {
             let statistics = self.server_at(live, index).statistics.of(self.id);
-            statistics.requests.add(1);
-            statistics.bytes_out.add(account.bytes_in);
-            statistics.bytes_in.add(account.server_bytes);
+            statistics.requests.count();
+            statistics.bytes_in.add(account.bytes_in);
+            statistics.bytes_out.add(account.server_bytes);
             if account.response_began > 0 {
-                statistics.responses.count(account.status);
-                statistics.response_time_us.add(account.response_began.saturating_sub(account.connected));
-                let server = self.server_at(live, index);
-                server.latency.observe(account.response_began.saturating_sub(account.connected));
+                statistics.responded(account.status, account.response_began.saturating_sub(account.connected));
             }
         }
         if self.log.is_some() {
@@ -99,16 +97,15 @@ impl Worker {
     }
 
     /// A message that was no request.
-    pub(super) fn log_refused(&mut self, key: Key, refusal: Refusal) {
+    pub(super) fn log_refused(&mut self, key: Key, cause: Cause) {
         if self.log.is_none() {
             return;
         }
         let Some(session) = self.sessions.get(key) else { return };
-        let account = Account { started: session.since, status: refusal.status(), ..Account::default() };
-        let termination = if refusal == Refusal::TooSlow { *b"cR" } else { *b"PR" };
+        let account = Account { started: session.since, status: cause.status(), ..Account::default() };
         let names = Names { backend: None, server: None };
         let total = self.now - account.started;
-        self.log(key, &account, Version::Http11, None, termination, refusal.reason(), names, total);
+        self.log(key, &account, Version::Http11, None, cause.termination(), cause.word(), names, total);
     }
 
     #[expect(clippy::too_many_arguments, reason = "one call per kind of ending; a struct would only rename them")]
@@ -130,8 +127,8 @@ impl Worker {
         let (mut backend, mut server) = ("", "");
         if let Some((generation, at)) = names.backend {
             let table = &tables.get(generation).backends[usize::from(at)].table;
-            backend = table.name();
-            server = names.server.map_or("", |index| table.server(index).name());
+            backend = &table.name;
+            server = names.server.map_or("", |index| &table.at(index).server.name);
         }
         let (method, rest) = account.texts.split_at(usize::from(account.method_length));
         let (target, host) = rest.split_at(usize::from(account.target_length));
@@ -162,25 +159,22 @@ impl Worker {
         });
     }
 
-    pub(super) fn count_failure(&self, live: &Live, failure: Failure) {
-        let Some(session) = self.sessions.get(live.session) else { return };
-        if let Some(statistics) = self.listener_statistics(session.listener) {
-            statistics.failures[failure.index()].add(1);
-        }
-    }
-
-    pub(super) fn count_refused(&self, key: Key, refusal: Refusal) {
+    pub(super) fn count_cause(&self, key: Key, cause: Cause) {
         let Some(session) = self.sessions.get(key) else { return };
         if let Some(statistics) = self.listener_statistics(session.listener) {
-            statistics.refused[refusal.index()].add(1);
+            statistics.refused[cause.index()].count();
         }
     }
 
+    /// What came is no response: operators want to know why.
     pub(super) fn count_bad_response(&self, exchange: Key, bad: BadResponse) {
         let Some(live) = self.exchanges.get(exchange) else { return };
         if let Some(index) = live.account.server {
-            let statistics = self.server_at(live, index).statistics.of(self.id);
-            statistics.bad_responses[bad.index()].add(1);
+            let server = self.server_at(live, index);
+            server.statistics.of(self.id).response_errors.count();
+            let (backend, reason) = (&server.backend, bad.reason());
+            let fields: Fields = &[("backend", backend), ("server", &server.name), ("reason", &reason)];
+            self.messages.say(Level::Warn, "a server sent what is no response", fields);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One client connection and the request that is in progress on it: the data, without the doing.
 
+use crate::decide::reuse::OpenReason;
 use crate::decide::exchange::{Exchange, ResponseSide, ServerSide, Timer};
 use crate::http1::{Body, Method, Version};
 use crate::net::{Connection, Key, Micros, Stream};
@@ -105,6 +106,12 @@ pub(super) struct Live {
     pub(super) head_length: usize,
     /// A part of a response's head.
     pub(super) input: Vec<u8>,
+    /// Whether the server keeps its connection after this response.
+    pub(super) server_keeps: bool,
+    /// Whether the response's chunks are taken apart for an HTTP/1.0 client.
+    pub(super) decoded: bool,
+    /// Why a connection has to be opened.
+    pub(super) open_reason: OpenReason,
     /// The last progress from or to the server.
     pub(super) server_active: Micros,
     /// When the pause before a retry is over.
@@ -154,7 +161,7 @@ pub(super) enum Upstream {
     /// It serves a request, or is being opened for one.
     Lent { connection: Connection, session: Key, server: ServerId },
     /// It lies in the pool of this worker; events find it by its ticket.
-    Parked { ticket: Ticket, server: ServerId },
+    Parked { ticket: Option<Ticket>, server: ServerId },
     /// It is idle and belongs to one session.
     Private { connection: Connection, session: Key, server: ServerId },
 }

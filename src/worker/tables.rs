@@ -3,22 +3,20 @@
 //! A worker looks at the published generation once per turn. Exchanges count on a plain local number, not on an
 //! `Arc`: no shared cache line is touched per request.
 
-use super::Published;
-use crate::shared::generation::Generation;
-use crate::net::Connection;
+use super::{Current, Published};
 use crate::sync::Arc;
 
 /// A worker's generations.
 #[derive(Debug)]
 pub(super) struct Tables {
-    published: arc_swap::Cache<Arc<Published>, Arc<Generation<Connection>>>,
+    published: arc_swap::Cache<Arc<Published>, Arc<Current>>,
     held: Vec<Option<Held>>,
     current: u32,
 }
 
 #[derive(Debug)]
 struct Held {
-    generation: Arc<Generation<Connection>>,
+    generation: Arc<Current>,
     users: u32,
 }
 
@@ -30,7 +28,7 @@ impl Tables {
     }
 
     /// Takes up a newer generation, if one was published; hands out the former and its place.
-    pub(super) fn refresh(&mut self) -> Option<(u32, Arc<Generation<Connection>>)> {
+    pub(super) fn refresh(&mut self) -> Option<(u32, Arc<Current>)> {
         let newest = self.published.load();
         if Arc::ptr_eq(newest, &self.entry(self.current).generation) {
             return None;
@@ -64,7 +62,7 @@ impl Tables {
     }
 
     /// The generation at a place that is in use.
-    pub(super) fn get(&self, place: u32) -> &Arc<Generation<Connection>> {
+    pub(super) fn get(&self, place: u32) -> &Arc<Current> {
         &self.entry(place).generation
     }
 

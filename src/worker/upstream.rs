@@ -3,13 +3,12 @@
 //! A server connection keeps its slot in `upstreams`, and so its token, from its first registration to its close,
 //! also while it is parked: *resident* parking (DESIGN §5).
 
-use super::Worker;
+use super::{Current, Worker};
 use super::session::Upstream;
 use crate::decide::exchange::{Closing, ConnectFailure, Event};
 use crate::decide::reuse::{self, CloseReason, Descriptors, KeepFacts, Mode, OpenReason, Proven, Retryable};
 use crate::net::{Connection, Key, Kind, Read, Stream, Token};
 use crate::policy::{ServerId, ServerIndex};
-use crate::shared::generation::Generation;
 use crate::shared::table::Admin;
 
 /// Idle private connections that one session may hold (POOL-61).
@@ -21,8 +20,8 @@ impl Worker {
         let Some(live) = self.exchanges.get(exchange) else { return false };
         let session = live.session;
         let entry = self.backend(live);
-        let server = entry.table.server(index);
-        let id = server.id();
+        let server = &entry.table.at(index).server;
+        let id = server.id;
         let mode = entry.settings.reuse;
         let found = if mode == Mode::Never {
             self.lend_private(session, id)
@@ -41,7 +40,7 @@ impl Worker {
                 let home = connection.home;
                 *self.upstreams.get_mut(home).expect("a connection keeps its slot") =
                     Upstream::Lent { connection, session, server: id };
-                self.server_statistics(exchange, index, |statistics| statistics.reuses.add(1));
+                self.server_statistics(exchange, index, |statistics| statistics.reuses.count());
                 let live = self.exchanges.get_mut(exchange).expect("looked up above");
                 live.upstream = Some(home);
                 live.server_active = self.now;
@@ -65,7 +64,7 @@ impl Worker {
         let at = session.private.iter().position(of_server).ok_or(OpenReason::Never)?;
         let key = session.private.swap_remove(at);
         let place = upstreams.get_mut(key).expect("a private connection keeps its slot");
-        let lent = Upstream::Parked { ticket: Default::default(), server };
+        let lent = Upstream::Parked { ticket: None, server };
         let Upstream::Private { connection, .. } = std::mem::replace(place, lent) else {
             unreachable!("looked at above")
         };
@@ -78,15 +77,14 @@ impl Worker {
         let Some(live) = self.exchanges.get(exchange) else { return };
         let (session, reason) = (live.session, live.open_reason);
         let entry = self.backend(live);
-        let server = entry.table.server(index);
-        let id = server.id();
+        let server = &entry.table.at(index).server;
+        let id = server.id;
         server.pool.need.opened();
         let opened = Stream::connect(&entry.addresses[index.at()]);
         self.server_statistics(exchange, index, |statistics| {
-            statistics.connects.add(1);
-            statistics.opens[reason.index()].add(1);
+            statistics.opened(reason);
         });
-        let home = self.upstreams.insert(Upstream::Parked { ticket: Default::default(), server: id });
+        let home = self.upstreams.insert(Upstream::Parked { ticket: None, server: id });
         let live = self.exchanges.get_mut(exchange).expect("looked up above");
         live.server_active = self.now;
         live.account.connect_began = self.now;
@@ -140,7 +138,7 @@ impl Worker {
     }
 
     fn connect_failed(&mut self, exchange: Key, index: ServerIndex, failure: ConnectFailure) {
-        self.server_statistics(exchange, index, |statistics| statistics.connect_failures.add(1));
+        self.server_statistics(exchange, index, |statistics| statistics.connect_failures.count());
         self.drive(exchange, Event::ConnectFailed(failure));
     }
 
@@ -189,7 +187,7 @@ impl Worker {
         let Some(pool_key) = pool_key else { return self.close_upstream(key, CloseReason::Maintenance) };
         let Worker { upstreams, servers, tables, .. } = self;
         let place = upstreams.get_mut(key).expect("looked up above");
-        let parked = Upstream::Parked { ticket: Default::default(), server: id };
+        let parked = Upstream::Parked { ticket: None, server: id };
         let Upstream::Lent { connection, .. } = std::mem::replace(place, parked) else {
             unreachable!("looked at above")
         };
@@ -197,7 +195,7 @@ impl Worker {
         let key_of = &tables.get(generation).backends[backend].keys[index];
         let server = servers[id.0 as usize].as_ref().expect("a server in use");
         let ticket = server.pool.park(self.id, key_of, proven, connection);
-        *place = Upstream::Parked { ticket, server: id };
+        *place = Upstream::Parked { ticket: Some(ticket), server: id };
     }
 
     /// Where the key of an exchange's server stands, if the current generation still opens connections with it: one
@@ -217,7 +215,9 @@ impl Worker {
     }
 
     fn in_maintenance(&self, id: ServerId) -> bool {
-        self.server(id).admin() == Admin::Maint
+        let current = self.tables.get(self.tables.current());
+        let mut entries = current.backends.iter();
+        entries.any(|entry| entry.table.find(id).is_some_and(|at| entry.table.at(at).state == Admin::Maint))
     }
 
     fn descriptors(&self) -> Descriptors {
@@ -233,7 +233,7 @@ impl Worker {
         }
         owner.private.push(key);
         let place = self.upstreams.get_mut(key).expect("its exchange had it");
-        let parked = Upstream::Parked { ticket: Default::default(), server: ServerId(0) };
+        let parked = Upstream::Parked { ticket: None, server: ServerId(0) };
         if let Upstream::Lent { connection, server, .. } = std::mem::replace(place, parked) {
             *place = Upstream::Private { connection, session, server };
             self.server(server).pool.need.closed();
@@ -276,7 +276,7 @@ impl Worker {
     }
 
     fn count_close(&self, server: ServerId, reason: CloseReason) {
-        self.server(server).statistics.of(self.id).closes[reason.index()].add(1);
+        self.server(server).statistics.of(self.id).closed(reason);
         self.process.server_connection_closed();
     }
 
@@ -284,7 +284,7 @@ impl Worker {
     pub(super) fn parked_event(&mut self, key: Key) {
         match self.upstreams.get_mut(key) {
             Some(Upstream::Parked { ticket, server }) => {
-                let (ticket, id) = (*ticket, *server);
+                let (Some(ticket), id) = (*ticket, *server) else { return };
                 let server = self.server(id).clone();
                 let Some(mut taken) = server.pool.take(self.id, ticket) else { return };
                 let reason = match taken.stream.probe() {
@@ -317,15 +317,19 @@ impl Worker {
     }
 
     /// Closes the pools of servers that a newer generation no longer has, has elsewhere, or keeps in maintenance.
-    pub(super) fn close_retired_pools(&mut self, former: &Generation<Connection>) {
+    pub(super) fn close_retired_pools(&mut self, former: &Current) {
         let current = self.tables.get(self.tables.current()).clone();
         for entry in &former.backends {
-            for (place, server) in entry.table.servers().enumerate() {
+            for (place, known) in entry.table.entries.iter().enumerate() {
+                let id = known.server.id;
                 let still = current.backends.iter().any(|now| {
-                    now.table.find(server.id()).is_some_and(|at| now.keys[at.at()] == entry.keys[place])
+                    let at = now.table.find(id).map(|at| at.at());
+                    at.is_some_and(|at| {
+                        now.keys[at] == entry.keys[place] && now.table.entries[at].state != Admin::Maint
+                    })
                 });
-                if !still || server.admin() == Admin::Maint {
-                    self.drain_pool(server.id());
+                if !still {
+                    self.drain_pool(id);
                 }
             }
         }
@@ -342,7 +346,7 @@ impl Worker {
 
     /// Closes what is parked, when the worker ends.
     pub(super) fn forget_pools(&mut self) {
-        let known: Vec<ServerId> = self.servers.iter().flatten().map(|server| server.id()).collect();
+        let known: Vec<ServerId> = self.servers.iter().flatten().map(|server| server.id).collect();
         known.into_iter().for_each(|id| self.drain_pool(id));
     }
 
