@@ -1,9 +1,11 @@
 //! Forebay: a programmable HTTP proxy. (Front page in progress.)
 
-pub mod http1;
+#[cfg(feature = "proxy")]
+pub mod cli;
+#[cfg(feature = "proxy")]
+pub mod config;
 pub mod decide;
+pub mod http1;
 pub mod policy;
 pub mod shared;
 pub mod sync;
-#[cfg(feature = "proxy")]
-pub mod config;
