@@ -1,0 +1,66 @@
+//! `forebay config`: what is in effect, and what may be written.
+
+use crate::cli::check::is_styled;
+use crate::config;
+use crate::config::reference::reference;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Look at a configuration, or at what may stand in one.
+#[derive(Debug, clap::Args)]
+pub struct Config {
+    /// What to look at.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to look at.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Print a file as it is in effect, with every default written out.
+    Show {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Print every key with its type, default, range and meaning, as Markdown.
+    Reference,
+}
+
+/// Runs the command.
+pub fn run(args: Config) -> anyhow::Result<ExitCode> {
+    let file = match args.command {
+        Command::Reference => return print(&reference()),
+        Command::Show { file } => file,
+    };
+    match config::load(&file) {
+        Ok(config) => print(&config::show(&config)),
+        Err(errors) => {
+            let stderr = io::stderr();
+            writeln!(stderr.lock(), "{}", errors.render(is_styled(&stderr)))?;
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn print(text: &str) -> anyhow::Result<ExitCode> {
+    io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Args, FromArgMatches};
+
+    #[test]
+    fn the_commands_are_understood() {
+        let command = Config::augment_args(clap::Command::new("config"));
+        command.clone().debug_assert();
+        let matches = command.get_matches_from(["config", "show", "f.toml"]);
+        let Command::Show { file } = Config::from_arg_matches(&matches).unwrap().command else {
+            panic!("not show")
+        };
+        assert_eq!(file, PathBuf::from("f.toml"));
+    }
+}

@@ -1,0 +1,245 @@
+//! Builds `[backend.NAME]` and its servers.
+
+use super::address::{self, Place};
+use super::defaults;
+use super::errors::{At, Class, Problem, Report};
+use super::headers::edits;
+use super::keys::{self, Section};
+use super::model::{Address, Backend, Balance, Reuse, Server, ServerTimeouts};
+use super::read::{Fields, Text, Value};
+use super::resolve::Answers;
+use super::words::{check_name, did_you_mean, kind, not_yet};
+use toml::de::DeValue;
+
+/// Every backend, in file order.
+pub(super) fn backends(
+    named: Vec<(Text<'_>, Fields<'_>)>,
+    answers: &Answers,
+    report: &mut Report,
+) -> Vec<Backend> {
+    if let Some((name, _)) = named.get(defaults::SECTIONS_MAX) {
+        let found = format!("more than {} backends", defaults::SECTIONS_MAX);
+        report.wrong(name.at.clone(), found, "this one is too many", "");
+    }
+    named
+        .into_iter()
+        .map(|(name, fields)| backend(&name, &fields, answers, report))
+        .collect()
+}
+
+fn backend(name: &Text<'_>, fields: &Fields<'_>, answers: &Answers, report: &mut Report) -> Backend {
+    check_name("the backend", name, "/", report);
+    Backend {
+        name: name.text.to_owned(),
+        balance: balance(fields, report),
+        reuse: match fields.choice("reuse", report) {
+            "never" => Reuse::Never,
+            _ => Reuse::Always,
+        },
+        timeouts: timeouts(fields, report),
+        servers: servers(fields, answers, report),
+        request_edits: edits("request-headers", fields, report),
+        response_edits: edits("response-headers", fields, report),
+    }
+}
+
+fn timeouts(fields: &Fields<'_>, report: &mut Report) -> ServerTimeouts {
+    let connect = fields.duration("timeout-connect", report);
+    let inactivity = fields.duration("timeout-server", report);
+    // Q-14: the default of the queue is the connect timeout.
+    let queue = fields.given_duration("timeout-queue", report).unwrap_or(connect);
+    ServerTimeouts {
+        connect,
+        inactivity,
+        queue,
+    }
+}
+
+const ALGORITHMS: [&str; 3] = ["random", "roundrobin", "leastconn"];
+/// Algorithms that will come.
+const LATER: [&str; 4] = ["first", "sticky", "hash", "static-rr"];
+
+fn balance(fields: &Fields<'_>, report: &mut Report) -> Balance {
+    let default = Balance::Random(defaults::RANDOM_DRAWS);
+    let Some(value) = fields.raw("balance") else {
+        return default;
+    };
+    let expected = "expected \"random\", \"roundrobin\", \"leastconn\" or { random = N }";
+    match value.get_ref() {
+        DeValue::String(word) => match word.as_ref() {
+            "random" => default,
+            "roundrobin" => Balance::RoundRobin,
+            "leastconn" => Balance::LeastConn,
+            word => {
+                if LATER.contains(&word) {
+                    report.push(not_yet(format!("`balance = \"{word}\"`"), value.span()).expected(expected));
+                } else {
+                    let near = near_algorithm(word);
+                    let found = format!("`balance` is \"{}\"", word.escape_debug());
+                    report.wrong(value.span(), found, expected, did_you_mean(near, "\""));
+                }
+                default
+            }
+        },
+        DeValue::Table(table) => {
+            let count = table.len();
+            let fields = Fields::of(Section::Balance, table, value.span(), report);
+            if count == 0 {
+                report.wrong(value.span(), "`balance` is an empty table", expected, "");
+            }
+            let draws = fields.given_integer("random", report);
+            draws.map_or(default, |(draws, _)| Balance::Random(draws as u8)) // at most 16 by its range
+        }
+        other => {
+            report.wrong(
+                value.span(),
+                format!("`balance` is {}", kind(other)),
+                expected,
+                "",
+            );
+            default
+        }
+    }
+}
+
+/// Algorithms have many names elsewhere.
+fn near_algorithm(word: &str) -> Option<&'static str> {
+    match word.to_lowercase().replace(['-', '_', ' '], "").as_str() {
+        "rr" | "roundrobin" | "wrr" => Some("roundrobin"),
+        "leastconn" | "leastconnections" | "leastconnection" | "leastrequest" | "lc" => Some("leastconn"),
+        "p2c" | "randomtwo" | "random2" | "twochoices" => Some("random"),
+        _ => keys::nearest(word, ALGORITHMS),
+    }
+}
+
+fn servers(fields: &Fields<'_>, answers: &Answers, report: &mut Report) -> Vec<Server> {
+    let Some(value) = fields.raw("servers") else {
+        return Vec::new();
+    };
+    let items: Vec<&Value<'_>> = match value.get_ref() {
+        DeValue::Array(list) => list.iter().collect(),
+        DeValue::String(_) | DeValue::Table(_) => vec![value],
+        other => {
+            let found = format!("`servers` is {}", kind(other));
+            report.wrong(
+                value.span(),
+                found,
+                "expected a list of addresses or of tables",
+                "",
+            );
+            return Vec::new();
+        }
+    };
+    if items.is_empty() {
+        report.wrong(
+            value.span(),
+            "`servers` is an empty list",
+            "expected at least one server",
+            "",
+        );
+    }
+    if let Some(extra) = items.get(defaults::SERVERS_MAX) {
+        let found = format!("more than {} servers in one backend", defaults::SERVERS_MAX);
+        report.wrong(extra.span(), found, "this one is too many (LB-13)", "");
+    }
+    let mut servers: Vec<(Server, At)> = Vec::new();
+    for item in items {
+        if let Some(server) = server(item, answers, report) {
+            if let Some((_, first)) = servers.iter().find(|(other, _)| other.name == server.name) {
+                twice(&server.name, item, first.clone(), report);
+            }
+            servers.push((server, item.span()));
+        }
+    }
+    servers.into_iter().map(|(server, _)| server).collect()
+}
+
+fn twice(name: &str, value: &Value<'_>, first: At, report: &mut Report) {
+    let problem = Problem::new(
+        Class::Wrong,
+        value.span(),
+        format!("two servers are named \"{name}\""),
+    )
+    .expected("a name of its own is needed")
+    .also(first, "the first one");
+    report.push(match value.get_ref() {
+        DeValue::String(_) => problem.help(format!(
+            "write {{ name = \"…\", address = \"{name}\" }}, or `weight = 2` for twice the load"
+        )),
+        _ => problem,
+    });
+}
+
+fn server(value: &Value<'_>, answers: &Answers, report: &mut Report) -> Option<Server> {
+    match value.get_ref() {
+        DeValue::String(text) => {
+            let text = Text {
+                text,
+                at: value.span(),
+            };
+            let address = server_address("servers", &text, answers, report)?;
+            check_name("the server", &text, "", report);
+            Some(Server {
+                name: text.text.to_owned(),
+                address,
+                weight: defaults::WEIGHT as u16,
+            })
+        }
+        DeValue::Table(table) => {
+            let fields = Fields::of(Section::Server, table, value.span(), report);
+            let weight = fields.integer("weight", report) as u16; // at most 256 by its range
+            let given = fields.text("name", report);
+            if let Some(name) = &given {
+                check_name("the server", name, "", report);
+            }
+            let written = fields.text("address", report)?;
+            let address = server_address("address", &written, answers, report)?;
+            if given.is_none() {
+                check_name("the server", &written, "", report);
+            }
+            Some(Server {
+                name: given.unwrap_or(written).text.to_owned(),
+                address,
+                weight,
+            })
+        }
+        other => {
+            let expected = "expected \"HOST:PORT\", \"unix:PATH\" or { name, address, weight }";
+            report.wrong(
+                value.span(),
+                format!("`servers` holds {}", kind(other)),
+                expected,
+                "",
+            );
+            None
+        }
+    }
+}
+
+fn server_address(key: &str, text: &Text<'_>, answers: &Answers, report: &mut Report) -> Option<Address> {
+    let address = match address::read(key, text, report)? {
+        Place::Unix(path) => return Some(Address::Unix(path)),
+        Place::Socket(address) => address,
+        Place::Name(name, port) => address::resolved(text, &name, port, answers, report)?,
+        Place::Any(port) => {
+            let help = format!("for this machine write \"127.0.0.1:{port}\"");
+            report.wrong(
+                text.at.clone(),
+                format!("a server cannot be \"{}\"", text.text),
+                "expected one address",
+                help,
+            );
+            return None;
+        }
+    };
+    if address.port() == 0 {
+        report.wrong(
+            text.at.clone(),
+            format!("a server cannot have port 0: \"{}\"", text.text),
+            "expected a port from 1",
+            "",
+        );
+        return None;
+    }
+    Some(Address::Tcp(address))
+}

@@ -1,0 +1,131 @@
+//! Every default and every limit of the program, with its unit and its clause: the one place for them.
+//!
+//! The first part stands behind keys of the configuration (the table in [`super::keys`] takes its defaults and
+//! ranges from here, so the manual and the parser cannot differ). The second part is the core's own figures that
+//! are no keys. Nothing here is read at run time by name: whoever needs a figure is handed it or names it.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+const KIB: u64 = 1024;
+
+// ---- [process] ------------------------------------------------------------------------------------------------
+
+/// Worker threads a process may have.
+pub const WORKERS: RangeInclusive<u64> = 1..=64;
+/// Access log: form of a line.
+pub const LOG_FORMAT: &str = "json";
+/// Access log: where the lines go.
+pub const LOG_TO: &str = "stdout";
+/// Percent of the descriptor limit below which idle server connections are kept freely (POOL-33).
+pub const POOL_LOW_FD_RATIO: u64 = 20;
+/// Percent of the descriptor limit from which no idle server connection is kept (POOL-33).
+pub const POOL_HIGH_FD_RATIO: u64 = 25;
+/// What either descriptor ratio may be, in percent.
+pub const POOL_FD_RATIO: RangeInclusive<u64> = 1..=100;
+/// How long a drain lasts at most (RE-1).
+pub const HARD_STOP_AFTER: Duration = Duration::from_secs(30);
+
+// ---- [[listen]] -----------------------------------------------------------------------------------------------
+
+/// What any timeout may be. The upper end keeps a deadline far from the end of every clock we meet.
+pub const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(30 * 86_400);
+/// What `hard-stop-after` may be: nothing at all is a choice there.
+pub const GRACE: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(30 * 86_400);
+/// From the first byte of a request to the end of its head; 408 beyond (RFC 9110 §15.5.9).
+pub const TIMEOUT_HTTP_REQUEST: Duration = Duration::from_secs(10);
+/// Inactivity of a client within a request.
+pub const TIMEOUT_CLIENT: Duration = Duration::from_secs(60);
+/// Idle time between two requests of a client.
+pub const TIMEOUT_HTTP_KEEP_ALIVE: Duration = Duration::from_secs(60);
+/// Inactivity in both directions after an upgrade.
+pub const TIMEOUT_TUNNEL: Duration = Duration::from_secs(3_600);
+/// Bytes of a request's head; 431 beyond (RFC 6585 §5).
+pub const HEAD_MAX: u64 = 16 * KIB;
+/// What `head-max` may be: a head and what follows it must fit the read scratch.
+pub const HEAD_MAX_RANGE: RangeInclusive<u64> = KIB..=60 * KIB;
+/// Bytes of a request line; 414 beyond (RFC 9112 §3 asks for at least 8000 octets).
+pub const REQUEST_LINE_MAX: u64 = 8 * KIB;
+/// What `request-line-max` may be; never above `head-max`.
+pub const REQUEST_LINE_MAX_RANGE: RangeInclusive<u64> = 256..=60 * KIB;
+/// Header fields of one message.
+pub const HEADERS_MAX: u64 = 100;
+/// What `headers-max` may be.
+pub const HEADERS_MAX_RANGE: RangeInclusive<u64> = 1..=256;
+/// What becomes of `X-Forwarded-*`.
+pub const X_FORWARDED: &str = "append";
+/// Our pseudonym in `Via` (RFC 9110 §7.6.3: a gateway must name itself in what it forwards inbound).
+pub const VIA: &str = "forebay";
+/// Status codes a route may answer by itself: final ones only.
+pub const STATUS: RangeInclusive<u64> = 200..=599;
+/// Status codes of `deny`.
+pub const STATUS_DENY: RangeInclusive<u64> = 400..=599;
+/// Bytes of a fixed response's body.
+pub const RESPOND_BODY_MAX: usize = 64 * KIB as usize;
+/// What the body of a fixed response is.
+pub const RESPOND_CONTENT_TYPE: &str = "text/plain; charset=utf-8";
+/// Status of a redirect (RD-4).
+pub const REDIRECT_CODE: u64 = 302;
+
+// ---- [backend.NAME] -------------------------------------------------------------------------------------------
+
+/// From the start of a connect to its end.
+pub const TIMEOUT_CONNECT: Duration = Duration::from_secs(5);
+/// Inactivity of a server within a request; 504 before the head of its response.
+pub const TIMEOUT_SERVER: Duration = Duration::from_secs(60);
+/// The algorithm (LB-30, with two draws).
+pub const BALANCE: &str = "random";
+/// Draws of `random` (LB-30).
+pub const RANDOM_DRAWS: u8 = 2;
+/// What the draws of `random` may be. Beyond a few more draws only cost time.
+pub const RANDOM_DRAWS_RANGE: RangeInclusive<u64> = 1..=16;
+/// Whether idle server connections are shared between clients (POOL-11).
+pub const REUSE: &str = "always";
+/// User weight of a server (LB-1).
+pub const WEIGHT: u64 = 1;
+/// What a user weight may be (LB-1).
+pub const WEIGHT_RANGE: RangeInclusive<u64> = 0..=256;
+/// Servers of one backend (LB-13).
+pub const SERVERS_MAX: usize = 4_095;
+
+// ---- limits of the file itself --------------------------------------------------------------------------------
+
+/// Bytes of a configuration file.
+pub const FILE_MAX: u64 = 8 * KIB * KIB;
+/// Bytes of a name (listener, backend, server): the longest host name and its port fit.
+pub const NAME_MAX: usize = 260;
+/// Bytes of a Unix socket's path: what `sockaddr_un` holds, less the closing zero.
+pub const UNIX_PATH_MAX: usize = 107;
+/// Listeners and backends of one file.
+pub const SECTIONS_MAX: usize = 65_535;
+/// Threads that look up host names of servers at the same time while a file is loaded.
+pub const RESOLVERS_MAX: usize = 16;
+
+// ---- the core's own figures, no keys --------------------------------------------------------------------------
+
+/// Bytes of a worker's read scratch.
+pub const READ_SCRATCH: usize = 64 * KIB as usize;
+/// Bytes of one buffer of the buffer cache.
+pub const BUFFER: usize = 16 * KIB as usize;
+/// Buffers a worker's cache keeps; the surplus goes to the common pool.
+pub const BUFFER_CACHE: usize = 32;
+/// Accepts per listener and turn (SCH-7).
+pub const MAX_ACCEPT: usize = 4;
+/// Events taken from one poll call (SCH-6 bounds it; one syscall should serve a full turn of one worker).
+pub const POLL_EVENTS: usize = 256;
+/// A new connection is handed off when loads differ by more than this many connections … (SCH-8)
+pub const HAND_OFF_CONNECTIONS: usize = 8;
+/// … and by more than one part in so many of the own load (SCH-8).
+pub const HAND_OFF_FRACTION: usize = 8;
+/// How long accepting pauses when descriptors or memory run out (SCH-7).
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Attempts to reach a server after the first one (RT-1).
+pub const RETRIES: u32 = 3;
+/// Wait before the same server is tried again after a refused or reset connect (RT-5); never above `timeout-connect`.
+pub const TURN_AROUND: Duration = Duration::from_secs(1);
+/// Bytes of a request's body that are held, so that it can be sent again on a fresh connection (RT-7).
+pub const HELD_BODY: usize = 16 * KIB as usize;
+/// Time between two purges of a server's idle connections (POOL-40).
+pub const POOL_PURGE_DELAY: Duration = Duration::from_secs(5);
+/// Bytes of a request target that the access log shows.
+pub const LOG_TARGET_MAX: usize = 2 * KIB as usize;

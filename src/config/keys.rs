@@ -1,0 +1,374 @@
+//! The table of keys: what may stand in the file, section by section.
+//!
+//! One entry says a key's form, default, range, clause and meaning. The reader (`read.rs`) is driven by it:
+//! a key that is not here is unknown, a key that is here cannot be read as anything but its form, and its default
+//! is written nowhere else. The manual's reference ([`super::reference`]) is printed from it. A key whose
+//! mechanism does not exist yet stands here too and is refused as *not yet*, never ignored.
+
+mod backend;
+mod listen;
+mod process;
+
+use super::units;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// A table of the file with keys of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// The file itself: names of sections.
+    File,
+    /// `[process]`.
+    Process,
+    /// `log = { … }`.
+    Log,
+    /// `[[listen]]`.
+    Listen,
+    /// `[[listen.route]]`.
+    Route,
+    /// `match = { … }`.
+    Match,
+    /// `redirect = { … }`.
+    Redirect,
+    /// `respond = { … }`.
+    Respond,
+    /// `request-headers = { … }` and `response-headers = { … }`.
+    Headers,
+    /// `[backend.NAME]`.
+    Backend,
+    /// `balance = { … }`.
+    Balance,
+    /// An element of `servers` that is a table.
+    Server,
+}
+
+/// Every section, in the order of the manual.
+pub const SECTIONS: [Section; 12] = [
+    Section::File,
+    Section::Process,
+    Section::Log,
+    Section::Listen,
+    Section::Route,
+    Section::Match,
+    Section::Redirect,
+    Section::Respond,
+    Section::Headers,
+    Section::Backend,
+    Section::Balance,
+    Section::Server,
+];
+
+impl Section {
+    /// How the section is written in the file.
+    pub fn title(self) -> &'static str {
+        match self {
+            Section::File => "the file",
+            Section::Process => "[process]",
+            Section::Log => "log = { … }",
+            Section::Listen => "[[listen]]",
+            Section::Route => "[[listen.route]]",
+            Section::Match => "match = { … }",
+            Section::Redirect => "redirect = { … }",
+            Section::Respond => "respond = { … }",
+            Section::Headers => "request-headers = { … }",
+            Section::Backend => "[backend.NAME]",
+            Section::Balance => "balance = { … }",
+            Section::Server => "servers = [ { … } ]",
+        }
+    }
+
+    /// The keys of the section.
+    pub fn keys(self) -> &'static [Key] {
+        match self {
+            Section::File => process::FILE,
+            Section::Process => process::PROCESS,
+            Section::Log => process::LOG,
+            Section::Listen => listen::LISTEN,
+            Section::Route => listen::ROUTE,
+            Section::Match => listen::MATCH,
+            Section::Redirect => listen::REDIRECT,
+            Section::Respond => listen::RESPOND,
+            Section::Headers => listen::HEADERS,
+            Section::Backend => backend::BACKEND,
+            Section::Balance => backend::BALANCE,
+            Section::Server => backend::SERVER,
+        }
+    }
+
+    /// The key of that name, built or not.
+    pub fn key(self, name: &str) -> Option<&'static Key> {
+        self.keys().iter().find(|key| key.name == name)
+    }
+}
+
+/// One key.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// As written in the file.
+    pub name: &'static str,
+    /// What its value looks like.
+    pub form: Form,
+    /// What holds when it is not given.
+    pub default: Default,
+    /// Clause of the behaviour or of a standard, or nothing.
+    pub clause: &'static str,
+    /// Whether its mechanism exists.
+    pub state: State,
+    /// One sentence for the manual.
+    pub about: &'static str,
+}
+
+/// Whether the mechanism behind a key or word exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It does.
+    Built,
+    /// It will; refused until then.
+    NotYet,
+}
+
+/// What a value looks like.
+#[derive(Clone, Debug)]
+pub enum Form {
+    /// A duration with its unit.
+    Duration(RangeInclusive<Duration>),
+    /// A size in bytes.
+    Size(RangeInclusive<u64>),
+    /// A whole number.
+    Integer(RangeInclusive<u64>),
+    /// Whole percent.
+    Percent(RangeInclusive<u64>),
+    /// A percentage with up to four decimals.
+    Share,
+    /// `true` or `false`.
+    Flag,
+    /// One of some words.
+    Choice(&'static [Word]),
+    /// A string; the text says of what.
+    Text(&'static str),
+    /// A string or a list of strings; the text says of what.
+    Texts(&'static str),
+    /// A list of whole numbers.
+    Integers(RangeInclusive<u64>),
+    /// A table with keys of its own.
+    Table(Section),
+    /// Tables in order, `[[…]]`, with keys of their own.
+    Tables(Section),
+    /// Tables by name, `[….NAME]`, with keys of their own.
+    Named(Section),
+    /// Header names with their values.
+    Fields,
+    /// Anything else; the text says what, and the builder of the section reads it.
+    Other(&'static str),
+}
+
+/// A word that a choice offers.
+#[derive(Clone, Copy, Debug)]
+pub struct Word {
+    /// As written in the file.
+    pub text: &'static str,
+    /// Whether its mechanism exists.
+    pub state: State,
+}
+
+/// What holds when a key is not given.
+#[derive(Clone, Copy, Debug)]
+pub enum Default {
+    /// It has to be given.
+    Required,
+    /// This duration.
+    Duration(Duration),
+    /// So many bytes.
+    Size(u64),
+    /// This number, or so many percent.
+    Integer(u64),
+    /// This flag.
+    Flag(bool),
+    /// This word.
+    Word(&'static str),
+    /// What the text says; no value of its own.
+    Said(&'static str),
+}
+
+impl Default {
+    /// As the manual prints it.
+    pub fn show(self) -> String {
+        match self {
+            Default::Required => "required".into(),
+            Default::Duration(value) => format!("`\"{}\"`", units::show_duration(value)),
+            Default::Size(value) => format!("`\"{}\"`", units::show_size(value)),
+            Default::Integer(value) => format!("`{value}`"),
+            Default::Flag(value) => format!("`{value}`"),
+            Default::Word(word) => format!("`\"{word}\"`"),
+            Default::Said(text) => text.into(),
+        }
+    }
+}
+
+/// Sections that have a built key of this name, for "belongs to".
+pub fn homes(name: &str) -> impl Iterator<Item = Section> {
+    SECTIONS
+        .into_iter()
+        .filter(move |section| section.key(name).is_some())
+}
+
+/// The known name nearest to what was written, if any is near enough to be meant.
+///
+/// `timeout_client` and `TimeoutClient` are as near as a slip of the finger; what other proxies call a thing is near too.
+pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = plain(written);
+    let meant = FAMILIAR
+        .iter()
+        .find(|(theirs, _)| *theirs == plain)
+        .map(|(_, ours)| *ours);
+    let distance = |name: &str| match meant {
+        Some(ours) if ours == name => 0,
+        _ => strsim::damerau_levenshtein(&plain, &name.to_lowercase()),
+    };
+    known
+        .into_iter()
+        .map(|name| (distance(name), name))
+        .filter(|(distance, name)| *distance <= (name.chars().count() / 3).clamp(1, 4))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+/// Lower case, words parted by `-`.
+fn plain(written: &str) -> String {
+    let mut plain = String::with_capacity(written.len() + 4);
+    let mut small_before = false;
+    for sign in written.chars() {
+        if sign.is_uppercase() && small_before {
+            plain.push('-');
+        }
+        small_before = sign.is_lowercase();
+        match sign {
+            '_' | ' ' => plain.push('-'),
+            sign => plain.extend(sign.to_lowercase()),
+        }
+    }
+    plain
+}
+
+/// What other proxies call it, and what it is called here.
+const FAMILIAR: [(&str, &str); 27] = [
+    ("address", "bind"),
+    ("algorithm", "balance"),
+    ("backends", "backend"),
+    ("client-header-timeout", "timeout-http-request"),
+    ("cluster", "backend"),
+    ("default-backend", "backend"),
+    ("frontend", "listen"),
+    ("global", "process"),
+    ("http-reuse", "reuse"),
+    ("keepalive-timeout", "timeout-http-keep-alive"),
+    ("large-client-header-buffers", "head-max"),
+    ("lb-policy", "balance"),
+    ("listener", "listen"),
+    ("listeners", "listen"),
+    ("methods", "method"),
+    ("nbthread", "workers"),
+    ("pass", "backend"),
+    ("port", "bind"),
+    ("proxy-connect-timeout", "timeout-connect"),
+    ("proxy-pass", "backend"),
+    ("proxy-read-timeout", "timeout-server"),
+    ("return", "respond"),
+    ("server", "servers"),
+    ("stats-socket", "control"),
+    ("threads", "workers"),
+    ("upstream", "backend"),
+    ("worker-processes", "workers"),
+];
+
+// ---- how the tables beside this file write an entry -----------------------------------------------------------
+
+const fn built(text: &'static str) -> Word {
+    Word {
+        text,
+        state: State::Built,
+    }
+}
+
+const fn later(text: &'static str) -> Word {
+    Word {
+        text,
+        state: State::NotYet,
+    }
+}
+
+const fn key(name: &'static str, form: Form, default: Default, about: &'static str) -> Key {
+    Key {
+        name,
+        form,
+        default,
+        clause: "",
+        state: State::Built,
+        about,
+    }
+}
+
+/// A key whose mechanism does not exist yet.
+const fn not_yet(name: &'static str, about: &'static str) -> Key {
+    Key {
+        name,
+        form: Form::Other(""),
+        default: Default::Said(""),
+        clause: "",
+        state: State::NotYet,
+        about,
+    }
+}
+
+impl Key {
+    const fn clause(mut self, clause: &'static str) -> Key {
+        self.clause = clause;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_plain() {
+        for section in SECTIONS {
+            for (at, key) in section.keys().iter().enumerate() {
+                assert_eq!(plain(key.name), key.name);
+                assert!(
+                    section.keys()[..at].iter().all(|other| other.name != key.name),
+                    "{}",
+                    key.name
+                );
+                assert!(key.about.ends_with('.'), "{}: the sentence has no end", key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_familiar_word_leads_to_a_key() {
+        for (theirs, ours) in FAMILIAR {
+            assert!(
+                homes(ours).next().is_some(),
+                "{theirs} leads to {ours}, which is no key"
+            );
+        }
+    }
+
+    #[test]
+    fn near_spellings() {
+        let known = || Section::Listen.keys().iter().map(|key| key.name);
+        for (written, meant) in [
+            ("timeout-cilent", Some("timeout-client")),
+            ("timeout_client", Some("timeout-client")),
+            ("timeoutClient", Some("timeout-client")),
+            ("TIMEOUT-CLIENT", Some("timeout-client")),
+            ("port", Some("bind")),
+            ("bnd", Some("bind")),
+            ("colour", None),
+        ] {
+            assert_eq!(nearest(written, known()), meant, "{written}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Keys of `[backend.NAME]` and of its servers.
+
+use super::{Default, Form, Key, Section, built, key, later, not_yet};
+use crate::config::defaults;
+
+pub(super) const BACKEND: &[Key] = &[
+    key(
+        "servers",
+        Form::Other("a list of addresses or of tables"),
+        Default::Required,
+        "Servers that answer: `\"HOST:PORT\"`, `\"unix:PATH\"` or `{ name, address, weight }`; at most 4095. A host name is \
+         looked up once, when the file is loaded, and stands for its first address.",
+    )
+    .clause("LB-13"),
+    key(
+        "balance",
+        Form::Other("\"random\", \"roundrobin\", \"leastconn\" or { random = N }"),
+        Default::Word(defaults::BALANCE),
+        "How a server is chosen: the less loaded of two random draws, smooth rotation by weight, or fewest requests in flight.",
+    )
+    .clause("LB-10, LB-20, LB-30"),
+    key(
+        "reuse",
+        Form::Choice(&[built("always"), built("never"), later("safe"), later("aggressive")]),
+        Default::Word(defaults::REUSE),
+        "Whether idle server connections are shared between clients.",
+    )
+    .clause("POOL-11"),
+    key(
+        "timeout-connect",
+        Form::Duration(defaults::TIMEOUT),
+        Default::Duration(defaults::TIMEOUT_CONNECT),
+        "From the start of a connect to its end.",
+    ),
+    key(
+        "timeout-server",
+        Form::Duration(defaults::TIMEOUT),
+        Default::Duration(defaults::TIMEOUT_SERVER),
+        "Without any progress from or to the server within a request; 504 before the head of its response.",
+    ),
+    key(
+        "timeout-queue",
+        Form::Duration(defaults::TIMEOUT),
+        Default::Said("`timeout-connect`"),
+        "How long a request may wait for a slot; 503 beyond.",
+    )
+    .clause("Q-14"),
+    key("request-headers", Form::Table(Section::Headers), Default::Said("none"), "Edits of requests, after those of the route."),
+    key("response-headers", Form::Table(Section::Headers), Default::Said("none"), "Edits of responses, after those of the route."),
+    not_yet("maxconn", "Requests in flight at one server, at most."),
+    not_yet("minconn", "Lower end of a limit that follows the load."),
+    not_yet("fullconn", "Load at which the limit reaches `maxconn`."),
+    not_yet("maxqueue", "Requests that wait for one server, at most."),
+    not_yet("pool-low-conn", "Idle connections below which a worker does not take over a sibling's."),
+    not_yet("pool-max-conn", "Idle connections of one server, at most."),
+    not_yet("pool-purge-delay", "Time between two purges of idle connections."),
+    not_yet("reuse-override", "Whether a policy may loosen `reuse`."),
+    not_yet("reuse-policy", "A policy that narrows `reuse` for each request."),
+    not_yet("check", "Health checks."),
+    not_yet("retries", "Attempts after the first."),
+    not_yet("retry-on", "What is tried again."),
+    not_yet("slowstart", "Time in which a returning server reaches its full weight."),
+];
+
+pub(super) const BALANCE: &[Key] = &[
+    key(
+        "random",
+        Form::Integer(defaults::RANDOM_DRAWS_RANGE),
+        Default::Said("2, with `balance = \"random\"`"),
+        "So many draws; the least loaded of them is chosen.",
+    )
+    .clause("LB-30"),
+    not_yet("policy", "A policy chooses."),
+    not_yet("hash", "A hash of the request chooses."),
+    not_yet("type", "How a hash is mapped to servers."),
+    not_yet("bound", "Load limit of a hashed server, in percent of the mean."),
+    not_yet("else", "The algorithm for requests without a key."),
+];
+
+pub(super) const SERVER: &[Key] = &[
+    key(
+        "name",
+        Form::Text("a name"),
+        Default::Said("the address as written"),
+        "Its name in logs, metrics and commands.",
+    ),
+    key(
+        "address",
+        Form::Text("an address such as `127.0.0.1:80`, `name:80` or `unix:/path`"),
+        Default::Required,
+        "Where it listens.",
+    ),
+    key(
+        "weight",
+        Form::Integer(defaults::WEIGHT_RANGE),
+        Default::Integer(defaults::WEIGHT),
+        "Its part of the load; 0 sends it nothing new.",
+    )
+    .clause("LB-1"),
+    not_yet("tags", "Labels that policies see."),
+    not_yet("maxconn", "Requests in flight at this server, at most."),
+    not_yet("minconn", "Lower end of a limit that follows the load."),
+    not_yet("maxqueue", "Requests that wait for this server, at most."),
+    not_yet("backup", "Used only when no other server is."),
+    not_yet("check", "Health checks of this server."),
+];

@@ -1,0 +1,75 @@
+//! Keys of the file itself, of `[process]` and of what stands in it.
+
+use super::{Default, Form, Key, Section, built, key, not_yet};
+use crate::config::defaults;
+
+pub(super) const FILE: &[Key] = &[
+    key(
+        "process",
+        Form::Table(Section::Process),
+        Default::Said("defaults"),
+        "What the whole process shares.",
+    ),
+    key(
+        "listen",
+        Form::Tables(Section::Listen),
+        Default::Required,
+        "Where clients come from; at least one.",
+    ),
+    key(
+        "backend",
+        Form::Named(Section::Backend),
+        Default::Said("none"),
+        "Servers that answer the same requests.",
+    ),
+    not_yet("policy", "A WebAssembly component, its budget and its fallback."),
+];
+
+pub(super) const PROCESS: &[Key] = &[
+    key("workers", Form::Integer(defaults::WORKERS), Default::Said("one per core"), "Worker threads."),
+    key("control", Form::Text("a path"), Default::Said("none"), "Unix socket of the runtime commands (`forebay ctl`)."),
+    key(
+        "metrics",
+        Form::Text("an address such as \"127.0.0.1:9100\""),
+        Default::Said("none"),
+        "Where the Prometheus metrics are served.",
+    ),
+    key("log", Form::Table(Section::Log), Default::Said("defaults"), "The access log."),
+    key(
+        "pool-low-fd-ratio",
+        Form::Percent(defaults::POOL_FD_RATIO),
+        Default::Integer(defaults::POOL_LOW_FD_RATIO),
+        "Percent of the descriptor limit below which idle server connections are kept freely.",
+    )
+    .clause("POOL-33"),
+    key(
+        "pool-high-fd-ratio",
+        Form::Percent(defaults::POOL_FD_RATIO),
+        Default::Integer(defaults::POOL_HIGH_FD_RATIO),
+        "Percent of the descriptor limit from which no idle server connection is kept; not below the low one.",
+    )
+    .clause("POOL-33"),
+    key(
+        "hard-stop-after",
+        Form::Duration(defaults::GRACE),
+        Default::Duration(defaults::HARD_STOP_AFTER),
+        "How long a drain may last before what is left is cut.",
+    )
+    .clause("RE-1"),
+    not_yet("attachments-max", "Policies attached to listeners and backends, at most."),
+];
+
+pub(super) const LOG: &[Key] = &[
+    key(
+        "format",
+        Form::Choice(&[built("json"), built("human")]),
+        Default::Word(defaults::LOG_FORMAT),
+        "One JSON object a line, or one line for people.",
+    ),
+    key(
+        "to",
+        Form::Text("\"stdout\", \"stderr\", \"none\" or a path with a `/`"),
+        Default::Word(defaults::LOG_TO),
+        "Where the lines go; a file is opened again on SIGHUP; with `\"none\"` no record is made at all.",
+    ),
+];

@@ -1,0 +1,314 @@
+//! Prints a configuration as it is in effect: TOML again, with every default written out.
+//!
+//! What is printed can be loaded, and means the same: host names have become addresses, `*:80` two of them. A key that has
+//! no value stands there as a comment, so that the reader sees every key there is.
+
+use super::model::{
+    Backend, Balance, Config, Forwarded, Listen, LogFormat, LogTarget, Process, Reuse, Server,
+};
+use super::units::{show_duration, show_share, show_size};
+use crate::decide::edit::{Edit, Edits};
+use crate::decide::redirect::{Cookie, Query, Redirect, Target};
+use crate::decide::route::{Action, Matcher, PathPattern, Respond, Route};
+use std::time::Duration;
+
+/// The whole configuration as TOML.
+pub fn show(config: &Config) -> String {
+    let mut out = Lines::default();
+    process(&config.process, &mut out);
+    for listen in &config.listeners {
+        listener(listen, &config.backends, &mut out);
+    }
+    for each in &config.backends {
+        backend(each, &mut out);
+    }
+    out.0
+}
+
+fn process(process: &Process, out: &mut Lines) {
+    out.line("[process]");
+    out.value("workers", process.workers);
+    out.maybe(
+        "control",
+        process
+            .control
+            .as_ref()
+            .map(|path| quote(&path.display().to_string())),
+        "none",
+    );
+    out.maybe(
+        "metrics",
+        process.metrics.map(|address| quote(&address.to_string())),
+        "none",
+    );
+    let format = match process.log.format {
+        LogFormat::Json => "json",
+        LogFormat::Human => "human",
+    };
+    let to = match &process.log.to {
+        LogTarget::None => "none".into(),
+        LogTarget::Stdout => "stdout".into(),
+        LogTarget::Stderr => "stderr".into(),
+        LogTarget::File(path) => path.display().to_string(),
+    };
+    out.value("log", format!("{{ format = \"{format}\", to = {} }}", quote(&to)));
+    out.value("pool-low-fd-ratio", process.pool_low_fd_ratio);
+    out.value("pool-high-fd-ratio", process.pool_high_fd_ratio);
+    out.duration("hard-stop-after", process.hard_stop_after);
+}
+
+fn listener(listen: &Listen, backends: &[Backend], out: &mut Lines) {
+    out.line("\n[[listen]]");
+    out.value("name", quote(&listen.name));
+    out.value(
+        "bind",
+        list(listen.bind.iter().map(|address| quote(&address.to_string()))),
+    );
+    let workers = (!listen.workers.is_empty())
+        .then(|| list(listen.workers.iter().map(|worker| (worker + 1).to_string())));
+    out.maybe("workers", workers, "all");
+    let name = |backend: usize| quote(&backends[backend].name);
+    out.maybe(
+        "backend",
+        listen.routes.default.map(|backend| name(usize::from(backend.0))),
+        "none",
+    );
+    out.duration("timeout-http-request", listen.timeouts.http_request);
+    out.duration("timeout-client", listen.timeouts.inactivity);
+    out.duration("timeout-http-keep-alive", listen.timeouts.http_keep_alive);
+    out.duration("timeout-tunnel", listen.timeouts.tunnel);
+    out.size("head-max", listen.limits.head_max);
+    out.size("request-line-max", listen.limits.request_line_max);
+    out.value("headers-max", listen.limits.headers_max);
+    out.edits(&listen.request_edits, &listen.response_edits);
+    let forwarded = match listen.forwarded {
+        Forwarded::Append => "append",
+        Forwarded::Replace => "replace",
+        Forwarded::Off => "off",
+    };
+    out.value("x-forwarded", quote(forwarded));
+    out.value("via", quote(listen.via.as_deref().unwrap_or("off")));
+    for each in &listen.routes.routes {
+        route(each, name, out);
+    }
+}
+
+fn route(route: &Route, name: impl Fn(usize) -> String, out: &mut Lines) {
+    out.line("\n[[listen.route]]");
+    out.maybe("match", matcher(&route.matcher), "everything");
+    match &route.action {
+        Action::Backend(backend) => out.value("backend", name(usize::from(backend.0))),
+        Action::Redirect(to) => out.value("redirect", redirect(to)),
+        Action::Respond(with) => out.value("respond", respond(with)),
+        Action::Deny(status) => out.value("deny", status),
+    }
+    out.edits(&route.request_edits, &route.response_edits);
+}
+
+fn matcher(matcher: &Matcher) -> Option<String> {
+    let paths = |exact: bool| {
+        let kind = matcher
+            .paths
+            .iter()
+            .filter(move |path| matches!(path, PathPattern::Exact(_)) == exact);
+        kind.map(|path| quote(path.text()))
+    };
+    let mut pairs = Vec::new();
+    let mut any_of = |key: &str, texts: Vec<String>| {
+        if !texts.is_empty() {
+            pairs.push(format!("{key} = {}", list(texts.into_iter())));
+        }
+    };
+    any_of(
+        "host",
+        matcher
+            .hosts
+            .iter()
+            .map(|host| quote(&host.to_string()))
+            .collect(),
+    );
+    any_of("path", paths(true).collect());
+    any_of("path-prefix", paths(false).collect());
+    any_of(
+        "method",
+        matcher
+            .methods
+            .iter()
+            .map(|method| quote(method.text()))
+            .collect(),
+    );
+    pairs.extend(
+        matcher
+            .share
+            .map(|share| format!("share = {}", quote(&show_share(share.in_millionths())))),
+    );
+    (!pairs.is_empty()).then(|| table(&pairs))
+}
+
+fn redirect(redirect: &Redirect) -> String {
+    let mut pairs = Vec::new();
+    match &redirect.target {
+        Target::Location {
+            to,
+            keep_query,
+            ignore_empty,
+        } => {
+            pairs.push(format!("location = {}", quote(to.source())));
+            pairs.push(format!("keep-query = {keep_query}"));
+            pairs.push(format!("ignore-empty = {ignore_empty}"));
+        }
+        Target::Prefix { to, query } | Target::Scheme { to, query } => {
+            let way = if matches!(redirect.target, Target::Prefix { .. }) {
+                "prefix"
+            } else {
+                "scheme"
+            };
+            pairs.push(format!("{way} = {}", quote(to.source())));
+            pairs.push(format!("drop-query = {}", *query != Query::Keep));
+            pairs.push(format!("append-slash = {}", *query == Query::DropAndSlash));
+        }
+    }
+    pairs.push(format!("code = {}", redirect.status.code()));
+    pairs.extend(redirect.cookie.as_ref().map(|cookie| match cookie {
+        Cookie::Set(text) => format!("set-cookie = {}", quote(text.text())),
+        Cookie::Clear(text) => format!("clear-cookie = {}", quote(text.text())),
+    }));
+    table(&pairs)
+}
+
+fn respond(respond: &Respond) -> String {
+    let body = quote(&String::from_utf8_lossy(respond.body()));
+    let kind = quote(respond.content_type());
+    table(&[
+        format!("status = {}", respond.status()),
+        format!("body = {body}"),
+        format!("content-type = {kind}"),
+    ])
+}
+
+fn backend(backend: &Backend, out: &mut Lines) {
+    out.line(&format!("\n[backend.{}]", name(&backend.name)));
+    match backend.balance {
+        Balance::Random(draws) => out.value("balance", format!("{{ random = {draws} }}")),
+        Balance::RoundRobin => out.value("balance", quote("roundrobin")),
+        Balance::LeastConn => out.value("balance", quote("leastconn")),
+    }
+    let reuse = match backend.reuse {
+        Reuse::Never => "never",
+        Reuse::Always => "always",
+    };
+    out.value("reuse", quote(reuse));
+    out.duration("timeout-connect", backend.timeouts.connect);
+    out.duration("timeout-server", backend.timeouts.inactivity);
+    out.duration("timeout-queue", backend.timeouts.queue);
+    out.edits(&backend.request_edits, &backend.response_edits);
+    out.line("servers = [");
+    for server in &backend.servers {
+        out.line(&format!("    {},", one_server(server)));
+    }
+    out.line("]");
+}
+
+fn one_server(server: &Server) -> String {
+    let (name, address) = (quote(&server.name), quote(&server.address.to_string()));
+    table(&[
+        format!("name = {name}"),
+        format!("address = {address}"),
+        format!("weight = {}", server.weight),
+    ])
+}
+
+fn edits(edits: &Edits) -> Option<String> {
+    let mut removed = Vec::new();
+    let mut set = Vec::new();
+    let mut added: Vec<(String, Vec<String>)> = Vec::new();
+    for edit in &edits.list {
+        match edit {
+            Edit::Remove(field) => removed.push(quote(field.text())),
+            Edit::Set(field, value) => {
+                set.push(format!("{} = {}", name(field.text()), quote(value.source())))
+            }
+            Edit::Add(field, value) => match added.last_mut() {
+                Some((last, values)) if last == field.text() => values.push(quote(value.source())),
+                _ => added.push((field.text().to_owned(), vec![quote(value.source())])),
+            },
+        }
+    }
+    let added: Vec<_> = added
+        .iter()
+        .map(|(field, values)| format!("{} = {}", name(field), list(values.iter().cloned())))
+        .collect();
+    let mut pairs = Vec::new();
+    pairs.extend((!removed.is_empty()).then(|| format!("remove = {}", list(removed.into_iter()))));
+    pairs.extend((!set.is_empty()).then(|| format!("set = {}", table(&set))));
+    pairs.extend((!added.is_empty()).then(|| format!("add = {}", table(&added))));
+    (!pairs.is_empty()).then(|| table(&pairs))
+}
+
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn line(&mut self, line: &str) {
+        self.0.push_str(line);
+        self.0.push('\n');
+    }
+
+    fn value(&mut self, key: &str, value: impl std::fmt::Display) {
+        self.line(&format!("{key} = {value}"));
+    }
+
+    fn maybe(&mut self, key: &str, value: Option<String>, absent: &str) {
+        match value {
+            Some(value) => self.value(key, value),
+            None => self.line(&format!("# {key}: {absent}")),
+        }
+    }
+
+    fn duration(&mut self, key: &str, value: Duration) {
+        self.value(key, quote(&show_duration(value)));
+    }
+
+    fn size(&mut self, key: &str, bytes: usize) {
+        self.value(key, quote(&show_size(bytes as u64)));
+    }
+
+    fn edits(&mut self, request: &Edits, response: &Edits) {
+        self.maybe("request-headers", edits(request), "none");
+        self.maybe("response-headers", edits(response), "none");
+    }
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(", "))
+}
+
+fn table(pairs: &[String]) -> String {
+    format!("{{ {} }}", pairs.join(", "))
+}
+
+/// A key, quoted where it has to be.
+fn name(name: &str) -> String {
+    let bare = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    if bare { name.to_owned() } else { quote(name) }
+}
+
+/// A basic string of TOML.
+fn quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for sign in text.chars() {
+        match sign {
+            '"' | '\\' => quoted.extend(['\\', sign]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            sign if sign.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(sign))),
+            sign => quoted.push(sign),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

@@ -1,0 +1,265 @@
+//! Configuration files from outside: every kind of mistake with the words it gets, and files that are right.
+//!
+//! A file of `tests/config/*.cases` holds mistakes of one kind: each begins with `### title`, then comes a configuration.
+//! What a person reads about it is a snapshot. Host names are looked up in a table here, so that no network is needed.
+
+#![cfg(feature = "proxy")]
+
+use forebay::config::keys::{SECTIONS, Section, State};
+use forebay::config::model::{Balance, LogTarget};
+use forebay::config::{self, Config, Errors, Loaded};
+use forebay::decide::route::{Action, BackendRef};
+use proptest::prelude::*;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+fn lookup(host: &str, port: u16) -> Result<SocketAddr, String> {
+    match host {
+        "app.internal" => Ok(SocketAddr::from(([10, 0, 0, 7], port))),
+        "localhost" => Ok(SocketAddr::from(([127, 0, 0, 1], port))),
+        _ => Err("Name or service not known".into()),
+    }
+}
+
+fn parse(text: &str) -> Result<Loaded, Errors> {
+    config::parse_with(text, "f.toml", &lookup)
+}
+
+fn good(text: &str) -> Config {
+    parse(text)
+        .unwrap_or_else(|errors| panic!("{text}\n{}", errors.render(false)))
+        .config
+}
+
+fn from_root(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// What stands in the tree under `folder`, by name.
+fn files(folder: &str, extension: &str) -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(from_root(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries
+        .filter(|path| path.extension().is_some_and(|known| known == extension))
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(&path).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// Title and text of every case of a file.
+fn cases(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split("### ")
+        .skip(1)
+        .map(|case| case.split_once('\n').unwrap_or((case, "")))
+}
+
+#[test]
+fn every_mistake_is_told() {
+    let files = files("tests/config", "cases");
+    assert!(files.len() >= 7);
+    for (name, text) in files {
+        let mut told = String::new();
+        for (title, text) in cases(&text) {
+            let errors = match parse(text) {
+                Ok(loaded) => {
+                    assert!(
+                        !loaded.warnings.is_empty(),
+                        "{name}, {title}: nothing is wrong with it"
+                    );
+                    loaded.warnings
+                }
+                Err(errors) => errors,
+            };
+            told.push_str(&format!(
+                "##### {title}\n{}\n{errors}\n\n",
+                errors.render(false).trim_end()
+            ));
+        }
+        insta::with_settings!({ snapshot_path => "config/snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(name, told);
+        });
+    }
+}
+
+#[test]
+fn every_place_lies_in_the_file() {
+    for (_, text) in files("tests/config", "cases") {
+        for (title, text) in cases(&text) {
+            for (line, column) in parse(text)
+                .map_or_else(|errors| errors, |loaded| loaded.warnings)
+                .places()
+            {
+                let length = text.lines().nth(line - 1).map_or(0, |line| line.chars().count());
+                assert!(column <= length + 1, "{title}: {line}:{column}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_example_loads_without_a_warning() {
+    let files = files("examples", "toml");
+    assert!(files.len() >= 3);
+    for (name, text) in files {
+        let loaded = parse(&text).unwrap_or_else(|errors| panic!("{name}: {}", errors.render(false)));
+        assert!(loaded.warnings.is_empty(), "{name}: {}", loaded.warnings);
+    }
+}
+
+/// A key of the table that nobody read would be ignored in silence: a date, which no key takes, must be refused everywhere.
+#[test]
+fn every_key_of_the_table_is_read() {
+    for section in SECTIONS {
+        for key in section.keys().iter().filter(|key| key.state == State::Built) {
+            let place = |table: &str| format!("{table}\n{} = 1979-05-27\n", key.name);
+            let inside = |table: &str, name: &str| format!("{table}\n{name}.{} = 1979-05-27\n", key.name);
+            let beside = |other: &str| {
+                if other.starts_with(key.name) {
+                    String::new()
+                } else {
+                    format!(", {other}")
+                }
+            };
+            let inline = |before: &str, other: &str, after: &str| {
+                format!("{before}{} = 1979-05-27{}{after}\n", key.name, beside(other))
+            };
+            let text = match section {
+                Section::File => place(""),
+                Section::Process => place("[process]"),
+                Section::Log => inside("[process]", "log"),
+                Section::Listen => place("[[listen]]"),
+                Section::Route => place("[[listen]]\n[[listen.route]]"),
+                Section::Match => inside("[[listen]]\n[[listen.route]]", "match"),
+                Section::Redirect if matches!(key.name, "drop-query" | "append-slash") => inline(
+                    "[[listen]]\n[[listen.route]]\nredirect = { ",
+                    "prefix = \"/\"",
+                    " }",
+                ),
+                Section::Redirect if matches!(key.name, "prefix" | "scheme") => {
+                    inline("[[listen]]\n[[listen.route]]\nredirect = { ", "code = 301", " }")
+                }
+                Section::Redirect => inline(
+                    "[[listen]]\n[[listen.route]]\nredirect = { ",
+                    "location = \"/\"",
+                    " }",
+                ),
+                Section::Respond => {
+                    inline("[[listen]]\n[[listen.route]]\nrespond = { ", "status = 200", " }")
+                }
+                Section::Headers => inside("[[listen]]", "request-headers"),
+                Section::Backend => place("[backend.a]"),
+                Section::Balance => inside("[backend.a]", "balance"),
+                Section::Server => inline("[backend.a]\nservers = [{ ", "address = \"127.0.0.1:1\"", " }]"),
+            };
+            let told = parse(&text).unwrap_err().to_string();
+            assert!(
+                told.contains(&format!("`{}` is a date", key.name)),
+                "{text}\n{told}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_shown_loads_and_means_the_same() {
+    for (name, text) in files("examples", "toml") {
+        let shown = config::show(&good(&text));
+        assert_eq!(config::show(&good(&shown)), shown, "{name}");
+    }
+}
+
+#[test]
+fn what_is_in_effect() {
+    let text = "[process]\nworkers = 2\n[[listen]]\nbind = \"*:8080\"\nbackend = \"app\"\n[backend.app]\nservers = \"app.internal:80\"\n";
+    insta::with_settings!({ snapshot_path => "config/snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("in_effect", config::show(&good(text)));
+    });
+}
+
+#[test]
+fn the_queue_waits_as_long_as_a_connect_unless_told() {
+    let text = "[[listen]]\nbind = \"127.0.0.1:0\"\nbackend = \"a\"\n[backend.a]\nservers = [\"127.0.0.1:1\"]\ntimeout-connect = \"2s\"\n";
+    let config = good(text);
+    assert_eq!(
+        config.backends[0].timeouts.queue,
+        config.backends[0].timeouts.connect
+    );
+    let config = good(&format!("{text}timeout-queue = \"7s\"\n"));
+    assert_eq!(config.backends[0].timeouts.queue.as_secs(), 7);
+}
+
+/// The shape that benches and black-box tests write.
+#[test]
+fn a_generated_file_loads() {
+    let config = good(
+        "[process]\nworkers = 2\nlog = { to = \"none\" }\npool-low-fd-ratio = 90\npool-high-fd-ratio = 95\n\
+         [[listen]]\nbind = \"127.0.0.1:0\"\nbackend = \"b\"\ntimeout-client = \"600s\"\ntimeout-http-keep-alive = \"600s\"\n\
+         [backend.b]\nbalance = \"roundrobin\"\ntimeout-connect = \"5s\"\ntimeout-server = \"600s\"\ntimeout-queue = \"60s\"\n\
+         reuse = \"always\"\nservers = [\"127.0.0.1:9001\", \"127.0.0.1:9002\"]\n",
+    );
+    assert_eq!(config.process.log.to, LogTarget::None);
+    assert_eq!(config.backends[0].balance, Balance::RoundRobin);
+    assert_eq!(config.listeners[0].timeouts.inactivity.as_secs(), 600);
+    assert_eq!(config.listeners[0].name, "listen-1");
+}
+
+#[test]
+fn order_is_that_of_the_file() {
+    let text = "[[listen]]\nbind = \"127.0.0.1:0\"\nbackend = \"b\"\n[[listen.route]]\nmatch.path = \"/a\"\nbackend = \"a\"\n\
+                [backend.b]\nservers = [\"127.0.0.1:2\"]\n[backend.a]\nservers = [\"127.0.0.1:1\"]\n";
+    let config = good(text);
+    let names: Vec<_> = config
+        .backends
+        .iter()
+        .map(|backend| backend.name.as_str())
+        .collect();
+    assert_eq!(names, ["b", "a"]);
+    assert_eq!(config.listeners[0].routes.default.unwrap().0, 0);
+    assert_eq!(
+        config.listeners[0].routes.routes[0].action,
+        Action::Backend(BackendRef(1))
+    );
+}
+
+#[test]
+fn a_file_with_windows_line_ends_and_a_byte_order_mark_is_read() {
+    let text = std::fs::read_to_string(from_root("examples/full.toml")).unwrap();
+    good(&format!("\u{feff}{}", text.replace('\n', "\r\n")));
+}
+
+#[test]
+fn a_file_that_is_not_utf8_says_where() {
+    let path = std::env::temp_dir().join(format!("forebay-latin1-{}.toml", std::process::id()));
+    std::fs::write(&path, b"[process]\n# caf\xe9\n").unwrap();
+    let errors = config::load(&path).unwrap_err().to_string();
+    std::fs::remove_file(&path).unwrap();
+    assert!(errors.contains("line 2, column 6: not UTF-8"), "{errors}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever is cut out of a good file, doubled in it or put into it, reading ends with a configuration or with errors
+    /// whose places can be printed.
+    #[test]
+    fn no_text_makes_it_panic(start in 0..4_000_usize, length in 0..40_usize, put in "[ -~\n\u{e4}]{0,12}", doubled: bool) {
+        let text = std::fs::read_to_string(from_root("examples/full.toml")).unwrap();
+        let start = text.floor_char_boundary(start.min(text.len()));
+        let end = text.floor_char_boundary((start + length).min(text.len()));
+        let kept = if doubled { &text[start..] } else { &text[end..] };
+        let mutated = format!("{}{put}{kept}", &text[..start]);
+        match parse(&mutated) {
+            Ok(loaded) => { good(&config::show(&loaded.config)); }
+            Err(errors) => {
+                prop_assert!(!errors.is_empty());
+                prop_assert!(!errors.render(false).is_empty());
+                prop_assert_eq!(errors.to_string().lines().count(), errors.len());
+            }
+        }
+    }
+}
