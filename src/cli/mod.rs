@@ -33,13 +33,13 @@ enum Command {
     /// Serve what a configuration file says
     Run(run::RunArgs),
     /// Validate configuration files
-    Check(check::CheckArgs),
+    Check(check::Check),
     /// Show the proxy at work before three embedded origins, without any configuration
     Demo(demo::DemoArgs),
     /// Ask or change a running process
     Ctl(ctl::CtlArgs),
     /// Show the effective configuration, or the reference of all keys
-    Config(config::ConfigArgs),
+    Config(config::Config),
 }
 
 /// Parses the command line and does what it says.
@@ -51,10 +51,10 @@ pub fn main() -> ExitCode {
     }
     let outcome = match cli.command {
         Some(Command::Run(args)) => run::run(&args),
-        Some(Command::Check(args)) => check::run(&args),
+        Some(Command::Check(args)) => check::run(args),
         Some(Command::Demo(args)) => demo::run(&args),
         Some(Command::Ctl(args)) => ctl::run(&args),
-        Some(Command::Config(args)) => config::run(&args),
+        Some(Command::Config(args)) => config::run(args),
         None => Ok(ExitCode::from(2)),
     };
     outcome.unwrap_or_else(|error| {

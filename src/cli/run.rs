@@ -49,13 +49,11 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let loaded = match config::load_with_warnings(&args.config) {
         Ok(loaded) => loaded,
         Err(errors) => {
-            eprint!("{}", errors.render(super::check::styled()));
+            eprint!("{}", errors.render(super::check::is_styled(&std::io::stderr())));
             return Ok(ExitCode::FAILURE);
         }
     };
-    for warning in &loaded.warnings {
-        eprintln!("{warning}");
-    }
+    eprint!("{}", loaded.warnings.render(super::check::is_styled(&std::io::stderr())));
     let tuning = Tuning { depth: args.depth, max_accept: args.max_accept };
     Running::start(loaded.config, tuning)?.serve(Some(&args.config), |_| {}, IDLE_TICK)
 }
@@ -237,8 +235,8 @@ impl Running {
                 messages.tell(Level::Error, "reload refused: the running configuration stays", &[]);
             }
             Ok(loaded) => {
-                for warning in &loaded.warnings {
-                    messages.tell(Level::Warn, "configuration warning", &[("at", warning)]);
+                for line in loaded.warnings.to_string().lines() {
+                    messages.tell(Level::Warn, "configuration warning", &[("at", &line)]);
                 }
                 match self.control.reload(loaded.config) {
                     Ok(_) => messages.tell(Level::Notice, "reloaded", &[("file", &file.display())]),
@@ -274,7 +272,7 @@ fn mailboxes(workers: u16) -> anyhow::Result<(Arc<[WorkerPostbox]>, Ends)> {
     let mut posts = Vec::new();
     let mut ends = Vec::new();
     for _ in 0..workers {
-        let poller = Poller::new(defaults::EVENTS_MAX).context("cannot create a poll")?;
+        let poller = Poller::new(defaults::POLL_EVENTS).context("cannot create a poll")?;
         let waker = Arc::new(worker::Alarm(poller.waker().context("cannot create a waker")?));
         let (post, end) = mailbox::mailbox(defaults::HAND_OFFS_MAX, waker);
         posts.push(post);

@@ -18,7 +18,7 @@ pub(super) fn print(verbose: bool) {
     println!("features    {}", features.join(" "));
     println!("poller      epoll, edge-triggered (mio)");
     println!("wasmtime    {}", wasmtime());
-    println!("workers     {} by default, at most {}", default_workers(), defaults::WORKERS_MAX);
+    println!("workers     {} by default, at most {}", default_workers(), defaults::WORKERS.end());
     println!("descriptors {} now, {} at most", shown(limit.current), shown(limit.maximum));
     println!("head        {} bytes, {} fields by default", defaults::HEAD_MAX, defaults::HEADERS_MAX);
 }

@@ -119,6 +119,14 @@ pub const HAND_OFF_CONNECTIONS: usize = 8;
 pub const HAND_OFF_FRACTION: usize = 8;
 /// How long accepting pauses when descriptors or memory run out (SCH-7).
 pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Client connections that may be on their way to one worker; beyond, they stay where they are.
+pub const HAND_OFFS_MAX: usize = 256;
+/// Descriptors that are no connections: logs, sockets of ours, polls, mailboxes.
+pub const DESCRIPTORS_RESERVED: u32 = 32;
+/// How long a client may take to close after we did (RFC 9112 §9.6).
+pub const LINGER: Duration = Duration::from_secs(2);
+/// Idle connections of one request that may turn out dead, one after the other, before a fresh one is opened.
+pub const STALE_MAX: u8 = 2;
 /// Attempts to reach a server after the first one (RT-1).
 pub const RETRIES: u32 = 3;
 /// Wait before the same server is tried again after a refused or reset connect (RT-5); never above `timeout-connect`.

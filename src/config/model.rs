@@ -4,6 +4,7 @@
 
 use crate::decide::edit::Edits;
 use crate::decide::route::RouteTable;
+pub use crate::net::Address;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -188,22 +189,4 @@ pub struct Server {
     pub address: Address,
     /// User weight 0…256 (LB-1); 0 drains it.
     pub weight: u16,
-}
-
-/// A place to listen at or to connect to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Address {
-    /// IPv4 or IPv6.
-    Tcp(SocketAddr),
-    /// A Unix stream socket (`unix:PATH` in the file).
-    Unix(PathBuf),
-}
-
-impl std::fmt::Display for Address {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Address::Tcp(address) => write!(f, "{address}"),
-            Address::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
 }

@@ -8,7 +8,7 @@ mod registry;
 mod settings;
 mod snapshot;
 
-use crate::config::{self, Config};
+use crate::config::{Config, model};
 use crate::net::{Accepted, Address, Connection, Listener};
 use crate::observe::batch::Batcher;
 use crate::observe::messages::{Level, Messages};
@@ -228,7 +228,7 @@ impl Control {
         self.state.lock().config.process.hard_stop_after
     }
 
-    fn set_log(&self, former: &config::Log, log: &config::Log) -> anyhow::Result<()> {
+    fn set_log(&self, former: &model::Log, log: &model::Log) -> anyhow::Result<()> {
         if former == log {
             self.reopen_log();
             return Ok(());
@@ -320,7 +320,7 @@ impl Control {
 /// Every address that a config listens at.
 fn wanted(config: &Config) -> Vec<Bound> {
     let all: Vec<u16> = (0..config.process.workers).collect();
-    let of = |listen: &config::Listen| -> Vec<Bound> {
+    let of = |listen: &model::Listen| -> Vec<Bound> {
         let workers = if listen.workers.is_empty() { all.clone() } else { listen.workers.clone() };
         let bound = |address: &Address| Bound {
             listener: listen.name.clone(),
@@ -349,19 +349,19 @@ fn refuse_what_needs_a_restart(former: &Config, config: &Config) -> anyhow::Resu
 }
 
 /// Where an access log goes; `None` for nowhere.
-pub fn target(log: &config::Log) -> Option<outlet::Target> {
+pub fn target(log: &model::Log) -> Option<outlet::Target> {
     match &log.to {
-        config::LogTarget::None => None,
-        config::LogTarget::Stdout => Some(outlet::Target::Stdout),
-        config::LogTarget::Stderr => Some(outlet::Target::Stderr),
-        config::LogTarget::File(path) => Some(outlet::Target::File(PathBuf::from(path))),
+        model::LogTarget::None => None,
+        model::LogTarget::Stdout => Some(outlet::Target::Stdout),
+        model::LogTarget::Stderr => Some(outlet::Target::Stderr),
+        model::LogTarget::File(path) => Some(outlet::Target::File(PathBuf::from(path))),
     }
 }
 
 /// How its lines are written.
-pub fn log_format(log: &config::Log) -> format::Format {
+pub fn log_format(log: &model::Log) -> format::Format {
     match log.format {
-        config::LogFormat::Json => format::Format::Json,
-        config::LogFormat::Human => format::Format::Human,
+        model::LogFormat::Json => format::Format::Json,
+        model::LogFormat::Human => format::Format::Human,
     }
 }

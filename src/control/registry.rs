@@ -5,7 +5,7 @@
 //! of the day. Ids of what is gone are kept for its return: names come back.
 
 use super::settings;
-use crate::config;
+use crate::config::{Config, model};
 use crate::net::{Address, Connection};
 use crate::policy::{BackendId, ServerId};
 use crate::shared::generation::{BackendEntry, Generation, ListenerEntry, ListenerId};
@@ -54,7 +54,7 @@ impl Registry {
     }
 
     /// The next generation, for a config that was checked.
-    pub(super) fn build(&mut self, config: &config::Config) -> Generation<Connection, Address> {
+    pub(super) fn build(&mut self, config: &Config) -> Generation<Connection, Address> {
         self.generation += 1;
         let backends: Vec<_> = config.backends.iter().map(|backend| self.backend(backend)).collect();
         let entries: Vec<_> = config.listeners.iter().map(|listen| self.listener(listen)).collect();
@@ -85,7 +85,7 @@ impl Registry {
         self.listeners.get(name).map(|known| known.id)
     }
 
-    fn backend(&mut self, backend: &config::Backend) -> BackendEntry<Connection, Address> {
+    fn backend(&mut self, backend: &model::Backend) -> BackendEntry<Connection, Address> {
         let next = BackendId(self.backends.len() as u32);
         let known = self.backends.entry(backend.name.clone()).or_insert_with(|| KnownBackend {
             id: next,
@@ -122,7 +122,7 @@ impl Registry {
         PoolKey::new(&self.secret, &Parts { name: Some(text.as_bytes()), ..Parts::default() })
     }
 
-    fn listener(&mut self, listen: &config::Listen) -> (ListenerId, ListenerEntry) {
+    fn listener(&mut self, listen: &model::Listen) -> (ListenerId, ListenerEntry) {
         let next = ListenerId(self.listeners.len() as u16);
         let workers = self.workers;
         let known = self.listeners.entry(listen.name.clone()).or_insert_with(|| KnownListener {

@@ -1,7 +1,6 @@
 //! From the typed config to what workers read: times in µs, ready lines.
 
-use crate::config;
-use crate::config::defaults;
+use crate::config::{defaults, model};
 use crate::decide::cause::Cause;
 use crate::decide::exchange::Effort;
 use crate::decide::reuse::Mode;
@@ -11,7 +10,7 @@ use crate::decide::balance::Algorithm;
 use crate::shared::statistics::ListenerStatistics;
 use std::time::Duration;
 
-pub(super) fn listener(listen: &config::Listen) -> ListenerSettings {
+pub(super) fn listener(listen: &model::Listen) -> ListenerSettings {
     ListenerSettings {
         http_request: micros(listen.timeouts.http_request),
         inactivity: micros(listen.timeouts.inactivity),
@@ -26,9 +25,9 @@ pub(super) fn listener(listen: &config::Listen) -> ListenerSettings {
         request_edits: listen.request_edits.clone(),
         response_edits: listen.response_edits.clone(),
         forwarded: match listen.forwarded {
-            config::Forwarded::Append => Forwarded::Append,
-            config::Forwarded::Replace => Forwarded::Replace,
-            config::Forwarded::Off => Forwarded::Off,
+            model::Forwarded::Append => Forwarded::Append,
+            model::Forwarded::Replace => Forwarded::Replace,
+            model::Forwarded::Off => Forwarded::Off,
         },
         via: match &listen.via {
             Some(name) => format!("Via: 1.1 {name}\r\n").into_bytes().into(),
@@ -37,27 +36,27 @@ pub(super) fn listener(listen: &config::Listen) -> ListenerSettings {
     }
 }
 
-pub(super) fn backend(backend: &config::Backend) -> BackendSettings {
+pub(super) fn backend(backend: &model::Backend) -> BackendSettings {
     BackendSettings {
         connect: micros(backend.timeouts.connect),
         inactivity: micros(backend.timeouts.inactivity),
         queue: micros(backend.timeouts.queue),
         turn_around: micros(defaults::TURN_AROUND),
         reuse: match backend.reuse {
-            config::Reuse::Never => Mode::Never,
-            config::Reuse::Always => Mode::Always,
+            model::Reuse::Never => Mode::Never,
+            model::Reuse::Always => Mode::Always,
         },
-        effort: Effort { retries: defaults::RETRIES, stale_max: defaults::STALE_MAX },
+        effort: Effort { retries: defaults::RETRIES as u8, stale_max: defaults::STALE_MAX },
         request_edits: backend.request_edits.clone(),
         response_edits: backend.response_edits.clone(),
     }
 }
 
-pub(super) fn algorithm(balance: config::Balance) -> Algorithm {
+pub(super) fn algorithm(balance: model::Balance) -> Algorithm {
     match balance {
-        config::Balance::Random(draws) => Algorithm::Random(draws),
-        config::Balance::RoundRobin => Algorithm::RoundRobin,
-        config::Balance::LeastConn => Algorithm::LeastConn,
+        model::Balance::Random(draws) => Algorithm::Random(draws),
+        model::Balance::RoundRobin => Algorithm::RoundRobin,
+        model::Balance::LeastConn => Algorithm::LeastConn,
     }
 }
 

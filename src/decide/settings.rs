@@ -4,6 +4,7 @@
 
 use super::edit::Edits;
 use super::exchange::Effort;
+use super::reuse::Mode;
 use super::route::RouteTable;
 use crate::http1::Limits;
 
@@ -61,20 +62,11 @@ pub struct BackendSettings {
     /// Before the same server is tried again (RT-5).
     pub turn_around: Micros,
     /// Whether idle connections are shared.
-    pub reuse: Reuse,
+    pub reuse: Mode,
     /// What is tried for one request.
     pub effort: Effort,
     /// Edits of requests to this backend.
     pub request_edits: Edits,
     /// Edits of responses from this backend.
     pub response_edits: Edits,
-}
-
-/// Whether idle server connections are shared between clients (POOL-11).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reuse {
-    /// Every server connection is private to its session (POOL-60).
-    Never,
-    /// Any idle connection may carry any request.
-    Always,
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// A TCP address or the path of a Unix stream socket.
+/// A TCP address or the path of a Unix stream socket (`unix:PATH` in a configuration).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// IPv4 or IPv6.

@@ -1,15 +1,17 @@
 //! From a complete head to an exchange: route, edits, the request as it will go out, the first bytes of its body.
 
-use super::Worker;
+use super::{Current, Worker};
 use super::client::Answered;
 use super::session::{Account, Keep, Live, Phase, TunnelEnds};
 use crate::decide::cause::Cause;
+use crate::decide::edit::Edits;
 use crate::decide::exchange::{Arrival, Asked, Event, Exchange, Idempotent};
 use crate::decide::reuse::OpenReason;
 use crate::decide::route::{self, Action, BackendRef, NO_ROUTE_STATUS, Outcome};
 use crate::decide::settings::{Forwarded, VIA_MINOR};
-use crate::http1::{self, Body, BodyError, Framing, Method, Output, RequestHead, TrailerLimits, Version};
+use crate::http1::{self, Body, BodyError, Framing, Method, Output, RequestHead, ResponseHead, TrailerLimits, Version};
 use crate::net::Key;
+use crate::shared::generation::ListenerId;
 use std::io::Write;
 
 /// Bounds of a trailer section.
@@ -57,7 +59,12 @@ impl Worker {
             Routed::Backend(backend) => backend,
             Routed::Here => return self.answer_here(key, place, route, &asked, head, bytes, account),
             Routed::Nowhere => {
-                let status = if head.max_forwards == Some(0) { 200 } else { NO_ROUTE_STATUS };
+                // RFC 9110 §7.6.2: the final recipient of OPTIONS is us; of TRACE too, which we do not do.
+                let status = match (head.max_forwards, head.method) {
+                    (Some(0), Method::Options) => 200,
+                    (Some(0), _) => 501,
+                    _ => NO_ROUTE_STATUS,
+                };
                 return self.answer_plainly(key, status, head, bytes, account);
             }
         };
@@ -77,8 +84,8 @@ impl Worker {
         let consumed = head.length + first;
         let arrival = if body.is_done() { Arrival::Whole } else { Arrival::BodyFollows };
         let idempotent = if head.method.is_idempotent() { Idempotent::Yes } else { Idempotent::No };
-        let settings = &self.tables.get(place).backends[usize::from(backend.0)].settings;
-        let effort = settings.effort;
+        let effort = self.tables.get(place).backends[usize::from(backend.0)].settings.effort;
+        let response_lines = self.prepare_response_lines(key, place, route, backend, &asked);
         self.tables.hold(place);
         let exchange = self.exchanges.insert(Live {
             machine: Exchange::new(effort),
@@ -96,6 +103,7 @@ impl Worker {
             sent: 0,
             head_length,
             input: Vec::new(),
+            response_lines,
             server_keeps: false,
             decoded: false,
             open_reason: OpenReason::None,
@@ -178,6 +186,40 @@ impl Worker {
         }
     }
 
+    /// Header lines for the response, made while the request is at hand; `None` where nothing is edited.
+    fn prepare_response_lines(
+        &mut self,
+        key: Key,
+        place: u32,
+        route: Option<u16>,
+        backend: BackendRef,
+        asked: &route::Asked<'_>,
+    ) -> Option<Vec<u8>> {
+        let session = self.sessions.get(key)?;
+        let all = response_edits(self.tables.get(place), session.listener, route, backend.0);
+        if all.iter().flatten().all(|edits| edits.is_empty()) {
+            return None;
+        }
+        let mut lines = self.buffers.small();
+        let all = response_edits(self.tables.get(place), session.listener, route, backend.0);
+        all.iter().flatten().for_each(|edits| edits.render(asked, &mut lines));
+        Some(lines)
+    }
+
+    /// Applies the edits of a response: its own fields go, ours are in `additions`.
+    pub(super) fn prepare_response_additions(&mut self, exchange: Key, head: &mut ResponseHead, bytes: &[u8]) {
+        self.additions.clear();
+        let Worker { tables, sessions, exchanges, additions, .. } = self;
+        let Some(live) = exchanges.get(exchange) else { return };
+        let Some(lines) = &live.response_lines else { return };
+        let Some(session) = sessions.get(live.session) else { return };
+        let all = response_edits(tables.get(live.generation), session.listener, live.route, live.backend);
+        for edits in all.iter().flatten() {
+            edits.drop_fields(|name| head.drop_named(bytes, name));
+        }
+        additions.extend_from_slice(lines);
+    }
+
     /// A redirect, a fixed response or a deny: answered here, and nothing reaches a server.
     fn answer_here(
         &mut self,
@@ -196,29 +238,24 @@ impl Worker {
         let mut lines = std::mem::take(&mut self.additions);
         lines.clear();
         let (answered, consumed) = self.answered(key, head, bytes);
-        match &listener.settings.routes.routes[route].action {
+        let (status, termination, keep) = match &listener.settings.routes.routes[route].action {
             Action::Redirect(redirect) => match redirect.render(asked, &mut lines) {
                 Ok(()) => {
-                    self.log_local(key, account, redirect.status.code(), *b"LR", Some(route as u16), head.version);
-                    self.reply(key, redirect.status.code(), answered, &lines, Some((b"", b"")));
+                    let status = redirect.status.code();
+                    (status, *b"LR", self.compose(status, answered, &lines, Some((b"", b""))))
                 }
                 // RD-6: the value would have split the response.
-                Err(_) => {
-                    self.log_local(key, account, 400, *b"PR", Some(route as u16), head.version);
-                    self.reply(key, 400, answered, b"", None);
-                }
+                Err(_) => (400, *b"PR", self.compose(400, answered, b"", None)),
             },
             Action::Respond(respond) => {
-                self.log_local(key, account, respond.status(), *b"LR", Some(route as u16), head.version);
                 let body = (respond.content_type().as_bytes(), respond.body());
-                self.reply(key, respond.status(), answered, b"", Some(body));
+                (respond.status(), *b"LR", self.compose(respond.status(), answered, b"", Some(body)))
             }
-            Action::Deny(status) => {
-                self.log_local(key, account, *status, *b"PR", Some(route as u16), head.version);
-                self.reply(key, *status, answered, b"", None);
-            }
+            Action::Deny(status) => (*status, *b"PR", self.compose(*status, answered, b"", None)),
             Action::Backend(_) => unreachable!("a backend is not answered here"),
-        }
+        };
+        self.log_local(key, account, status, termination, Some(route as u16), head.version);
+        self.deliver(key, status, keep);
         self.additions = lines;
         consumed
     }
@@ -232,8 +269,9 @@ impl Worker {
         account: Account,
     ) -> usize {
         let (answered, consumed) = self.answered(key, head, bytes);
+        let keep = self.compose(status, answered, b"", None);
         self.log_local(key, account, status, *b"SC", None, head.version);
-        self.reply(key, status, answered, b"", None);
+        self.deliver(key, status, keep);
         consumed
     }
 
@@ -246,4 +284,19 @@ impl Worker {
         let answered = Answered { version: head.version, head_request: head.method == Method::Head, keep };
         (answered, if bodiless { head.length } else { bytes.len() })
     }
+}
+
+/// Edits of a response, in the order they apply: listener, route, backend.
+fn response_edits(
+    generation: &Current,
+    listener: ListenerId,
+    route: Option<u16>,
+    backend: u16,
+) -> [Option<&Edits>; 3] {
+    let listener = generation.listener(listener).map(|entry| &entry.settings);
+    [
+        listener.map(|settings| &settings.response_edits),
+        listener.zip(route).map(|(settings, at)| &settings.routes.routes[usize::from(at)].response_edits),
+        Some(&generation.backends[usize::from(backend)].settings.response_edits),
+    ]
 }

@@ -25,7 +25,7 @@ pub struct CommonBuffers(Mutex<Vec<Vec<u8>>>);
 
 /// One worker's buffers.
 #[derive(Debug)]
-pub struct Buffers {
+pub(super) struct Buffers {
     small: Vec<Vec<u8>>,
     large: Vec<Vec<u8>>,
     common: Arc<CommonBuffers>,
@@ -33,7 +33,7 @@ pub struct Buffers {
 
 impl Buffers {
     /// An empty cache over a common pool.
-    pub fn new(common: Arc<CommonBuffers>) -> Buffers {
+    pub(super) fn new(common: Arc<CommonBuffers>) -> Buffers {
         Buffers {
             small: Vec::with_capacity(SMALL_KEPT),
             large: Vec::with_capacity(LARGE_KEPT),
@@ -42,18 +42,18 @@ impl Buffers {
     }
 
     /// An empty buffer for a head.
-    pub fn small(&mut self) -> Vec<u8> {
+    pub(super) fn small(&mut self) -> Vec<u8> {
         self.small.pop().unwrap_or_else(|| Vec::with_capacity(SMALL))
     }
 
     /// An empty buffer for a part of a body.
-    pub fn large(&mut self) -> Vec<u8> {
+    pub(super) fn large(&mut self) -> Vec<u8> {
         let kept = self.large.pop().or_else(|| self.common.0.lock().pop());
         kept.unwrap_or_else(|| Vec::with_capacity(LARGE))
     }
 
     /// Takes a buffer back, whatever is in it.
-    pub fn give(&mut self, mut buffer: Vec<u8>) {
+    pub(super) fn give(&mut self, mut buffer: Vec<u8>) {
         buffer.clear();
         match buffer.capacity() {
             0 => {}
@@ -74,7 +74,7 @@ impl Buffers {
     }
 
     /// Takes the buffer out of its place and takes it back.
-    pub fn reclaim(&mut self, place: &mut Vec<u8>) {
+    pub(super) fn reclaim(&mut self, place: &mut Vec<u8>) {
         if place.capacity() > 0 {
             self.give(std::mem::take(place));
         }

@@ -138,27 +138,33 @@ impl Worker {
     /// Answers a message that is none, and closes.
     pub(super) fn refuse(&mut self, key: Key, cause: Cause) {
         self.count_cause(key, cause);
+        let keep = self.compose(cause.status(), UNKNOWN, b"", None);
         self.log_refused(key, cause);
-        self.reply(key, cause.status(), UNKNOWN, b"", None);
+        self.deliver(key, cause.status(), keep);
     }
 
-    /// Sends a complete answer of ours and settles what becomes of the connection.
-    pub(super) fn reply(
+    /// Writes a complete answer of ours into `outgoing`; tells what becomes of the connection.
+    pub(super) fn compose(
         &mut self,
-        key: Key,
         status: u16,
         to: Answered,
         extra: &[u8],
         body: Option<(&[u8], &[u8])>,
-    ) {
+    ) -> Keep {
         let keep = if self.draining || to.keep == Keep::No { Keep::No } else { Keep::Yes };
         let connection = match keep {
             Keep::Yes => ClientConnection::KeepAlive,
             Keep::No => ClientConnection::Close,
         };
-        let mut out = std::mem::take(&mut self.outgoing);
-        out.clear();
-        http1::write_reply(&mut out, status, to.version, connection, to.head_request, extra, body);
+        self.outgoing.clear();
+        let out = &mut self.outgoing;
+        http1::write_reply(out, status, to.version, connection, to.head_request, extra, body);
+        keep
+    }
+
+    /// Sends the answer that was composed.
+    pub(super) fn deliver(&mut self, key: Key, status: u16, keep: Keep) {
+        let out = std::mem::take(&mut self.outgoing);
         self.count_reply(key, status, out.len() as u64);
         let sent = self.write_client(key, &[&out]);
         self.outgoing = out;

@@ -118,10 +118,12 @@ impl Worker {
         };
         let cause = Cause::Exchange(failure);
         self.count_cause(session, cause);
+        let keep = self.compose(failure.status(), to, b"", None);
         live.account.status = failure.status();
+        live.account.bytes_out = self.outgoing.len() as u64;
         self.log_finished(&mut live, failure.termination(), cause.word());
         self.retire(live);
-        self.reply(session, failure.status(), to, b"", None);
+        self.deliver(session, failure.status(), keep);
     }
 
     /// The exchange is over; the client's connection goes on or closes.
@@ -181,6 +183,7 @@ impl Worker {
         self.buffers.give(live.out);
         self.buffers.give(live.input);
         self.buffers.give(live.account.texts);
+        self.buffers.give(live.response_lines.unwrap_or_default());
         self.tables.release(live.generation);
     }
 }

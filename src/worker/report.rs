@@ -6,7 +6,7 @@ use crate::decide::cause::Cause;
 use crate::http1::{BadResponse, RequestHead, Version};
 use crate::net::{Key, Micros};
 use crate::observe::messages::{Fields, Level};
-use crate::observe::record::{Dispatch, Record, Reuse, Termination, Timers};
+use crate::observe::record::{Dispatch, EndedBy, Phase, Record, Reuse, Termination, Timers};
 use crate::policy::ServerIndex;
 use crate::shared::generation::ListenerId;
 use crate::shared::statistics::{ListenerStatistics, ServerStatistics, WorkerStatistics};
@@ -56,9 +56,11 @@ impl Worker {
         let Some(listener) = self.sessions.get(live.session).map(|session| session.listener) else { return };
         let total = self.now - account.started;
         if let Some(statistics) = self.listener_statistics(listener) {
-            statistics.replies.count(account.status);
             statistics.bytes_in.add(account.bytes_in);
-            statistics.bytes_out.add(account.bytes_out);
+            if account.response_began > 0 {
+                statistics.replies.count(account.status);
+                statistics.bytes_out.add(account.bytes_out);
+            }
         }
         if let Some(index) = account.server {
             let statistics = self.server_at(live, index).statistics.of(self.id);
@@ -88,6 +90,7 @@ impl Worker {
         version: Version,
     ) {
         account.status = status;
+        account.bytes_out = self.outgoing.len() as u64;
         if self.log.is_some() {
             let names = Names { backend: None, server: None };
             let total = self.now - account.started;
@@ -102,7 +105,7 @@ impl Worker {
             return;
         }
         let Some(session) = self.sessions.get(key) else { return };
-        let account = Account { started: session.since, status: cause.status(), ..Account::default() };
+        let account = Account { started: session.since, status: cause.status(), bytes_out: self.outgoing.len() as u64, ..Account::default() };
         let names = Names { backend: None, server: None };
         let total = self.now - account.started;
         self.log(key, &account, Version::Http11, None, cause.termination(), cause.word(), names, total);
@@ -149,7 +152,7 @@ impl Worker {
             timers: account.timers(total),
             retries: account.retries,
             dispatch: if account.redispatched { Dispatch::Redispatched } else { Dispatch::First },
-            termination: Termination::of(termination),
+            termination: terminated(termination),
             reuse: match (account.connected, account.reused) {
                 (0, _) => Reuse::None,
                 (_, true) => Reuse::Reused,
@@ -157,6 +160,15 @@ impl Worker {
             },
             cause,
         });
+    }
+
+    /// An answer of ours that is about to be sent.
+    pub(super) fn count_reply(&self, key: Key, status: u16, bytes: u64) {
+        let Some(session) = self.sessions.get(key) else { return };
+        if let Some(statistics) = self.listener_statistics(session.listener) {
+            statistics.replies.count(status);
+            statistics.bytes_out.add(bytes);
+        }
     }
 
     pub(super) fn count_cause(&self, key: Key, cause: Cause) {
@@ -177,6 +189,13 @@ impl Worker {
             self.messages.say(Level::Warn, "a server sent what is no response", fields);
         }
     }
+}
+
+/// The two letters of LG-3 as the log's own type.
+fn terminated([by, phase]: [u8; 2]) -> Termination {
+    let by = EndedBy::ALL.iter().find(|one| one.letter() == by);
+    let phase = Phase::ALL.iter().find(|one| one.letter() == phase);
+    Termination { by: *by.unwrap_or(&EndedBy::Internal), phase: *phase.unwrap_or(&Phase::None) }
 }
 
 /// Whose names a record carries.

@@ -106,6 +106,8 @@ pub(super) struct Live {
     pub(super) head_length: usize,
     /// A part of a response's head.
     pub(super) input: Vec<u8>,
+    /// Header lines of ours for the response; `None` where nothing is edited.
+    pub(super) response_lines: Option<Vec<u8>>,
     /// Whether the server keeps its connection after this response.
     pub(super) server_keeps: bool,
     /// Whether the response's chunks are taken apart for an HTTP/1.0 client.

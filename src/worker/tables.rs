@@ -30,7 +30,8 @@ impl Tables {
     /// Takes up a newer generation, if one was published; hands out the former and its place.
     pub(super) fn refresh(&mut self) -> Option<(u32, Arc<Current>)> {
         let newest = self.published.load();
-        if Arc::ptr_eq(newest, &self.entry(self.current).generation) {
+        let current = self.held[self.current as usize].as_ref().expect("a place in use");
+        if Arc::ptr_eq(newest, &current.generation) {
             return None;
         }
         let held = Held { generation: newest.clone(), users: 0 };

@@ -46,6 +46,7 @@ impl Worker {
                 live.server_active = self.now;
                 live.account.connected = self.now;
                 live.account.reused = true;
+                live.open_reason = OpenReason::Retry; // should it die and a fresh one be opened
                 true
             }
             Err(reason) => {
@@ -246,8 +247,7 @@ impl Worker {
             Closing::Remote => CloseReason::Remote,
             Closing::Error => CloseReason::Error,
             Closing::ExcessData => CloseReason::ExcessData,
-            Closing::Unfinished | Closing::Aborted => CloseReason::Aborted,
-            Closing::Tunnel => CloseReason::Tunnel,
+            Closing::Unfinished | Closing::Aborted | Closing::Tunnel => CloseReason::NotReusable,
         };
         self.drop_upstream(exchange, reason);
     }

@@ -7,6 +7,7 @@
 pub mod origin;
 pub mod report;
 
+use crate::observe::snapshot::Snapshot;
 use anyhow::Context;
 use clap::Args;
 use origin::{Origins, Speed};
@@ -61,6 +62,28 @@ pub struct Demo {
 
 /// Takes the totals of all servers.
 pub type Observe = Box<dyn FnMut(&[Seen]) + Send>;
+
+/// Runs the demo until a signal ends it.
+pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
+    run_with(args, |demo| {
+        let config = crate::config::parse(&demo.config, "demo")?;
+        let mut observe = demo.observe;
+        super::run::serve(config, move |snapshot| observe(&seen(snapshot)), EVERY)
+    })
+}
+
+fn seen(snapshot: &Snapshot) -> Vec<Seen> {
+    let servers = snapshot.backends.iter().flat_map(|backend| &backend.servers);
+    let seen = servers.map(|server| Seen {
+        name: server.name.clone(),
+        responses: server.totals.responses.by_class[1..].iter().sum(),
+        response_time_us: server.totals.response_time,
+        reuses: server.totals.reuses,
+        connects: server.totals.connects,
+        failures: server.totals.connect_failures + server.totals.reuse_aborts,
+    });
+    seen.collect()
+}
 
 /// The demo around `serve`, which returns when the proxy has ended.
 pub fn run_with(
