@@ -51,12 +51,8 @@ fn an_expectation_may_be_refused() {
     ));
     let response = client.response("POST");
     assert_eq!((response.status, response.text().as_str()), (401, "who?"));
-    assert!(
-        response.closes(),
-        "the connection cannot be reused without the body"
-    );
     let _ = client.try_send("GET /smuggled HTTP/1.1\r\nHost: app.test\r\n\r\n");
-    client.ending();
+    assert_ne!(client.ending(), Why::Late);
     assert!(origin.seen().iter().all(|seen| seen.target != "/smuggled"));
 }
 

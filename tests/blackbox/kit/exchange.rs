@@ -11,6 +11,9 @@ use std::net::Shutdown;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+/// Bytes of a body that a record keeps.
+const KEPT: usize = 64 * 1024;
+
 /// One request at the origin, in the hands of the script. When the script returns, what is left of the body is read
 /// and the next request is awaited, unless the script ended the connection.
 pub(crate) struct Exchange<'a> {
@@ -72,7 +75,7 @@ impl<'a> Exchange<'a> {
             };
             if let Some(body) = &body {
                 let mut seen = self.shared.seen.lock().expect("not poisoned");
-                seen[self.record].body = Some(body.bytes.clone());
+                seen[self.record].body = Some(body.bytes[..body.bytes.len().min(KEPT)].to_vec());
                 seen[self.record].trailers = body.trailers.clone();
             }
             self.open = body.is_some();

@@ -26,7 +26,7 @@ pub(crate) struct Seen {
     pub(crate) method: String,
     pub(crate) target: String,
     pub(crate) head: Head,
-    /// The body's bytes, once the script has read it whole.
+    /// The first 64 KiB of the body, once the script has read it whole.
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) trailers: Vec<(String, String)>,
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 #[derive(Clone)]
 pub(crate) struct Setup {
     workers: u32,
+    log: String,
     process: String,
     bind: String,
     default: bool,
@@ -41,6 +42,7 @@ impl Setup {
     pub(crate) fn before_servers(servers: Vec<String>) -> Setup {
         Setup {
             workers: 2,
+            log: "$DIR/access.log".to_owned(),
             process: String::new(),
             bind: "\"127.0.0.1:0\"".to_owned(),
             default: true,
@@ -64,6 +66,12 @@ impl Setup {
     /// So many workers.
     pub(crate) fn workers(mut self, workers: u32) -> Setup {
         self.workers = workers;
+        self
+    }
+
+    /// Writes the access log elsewhere; `none` for no log.
+    pub(crate) fn log(mut self, to: &str) -> Setup {
+        self.log = to.to_owned();
         self
     }
 
@@ -118,6 +126,7 @@ impl Setup {
     fn whole(&self) -> String {
         let Setup {
             workers,
+            log,
             process,
             bind,
             listen,
@@ -134,7 +143,7 @@ impl Setup {
         let servers = self.servers.join(", ");
         format!(
             "[process]\nworkers = {workers}\ncontrol = \"$DIR/control.sock\"\nmetrics = \"127.0.0.1:0\"\n\
-             log = {{ format = \"json\", to = \"$DIR/access.log\" }}\n{process}\
+             log = {{ format = \"json\", to = \"{log}\" }}\n{process}\
              [[listen]]\nname = \"web\"\nbind = {bind}\n{default}{listen}{routes}\
              [backend.app]\nservers = [{servers}]\n{backend}{more}"
         )
