@@ -68,7 +68,7 @@ fn a_listener_may_belong_to_one_worker() {
     }
     eventually("twelve accepts on worker 2", || {
         let metrics = metrics(&proxy);
-        let accepts = ["1", "2", "3"].map(|it| metrics.sum("worker_accepts_total", &[("worker", it)]));
+        let accepts = ["1", "2", "3"].map(|it| metrics.sum("worker_connections_total", &[("worker", it)]));
         (accepts == [0.0, 12.0, 0.0]).then_some(())
     });
 }
@@ -133,7 +133,7 @@ fn workers_share_the_connections() {
     }
     eventually("both have a fair part", || {
         let metrics = metrics(&proxy);
-        let sessions = ["1", "2"].map(|it| metrics.sum("worker_sessions_current", &[("worker", it)]));
+        let sessions = ["1", "2"].map(|it| metrics.sum("worker_current_sessions", &[("worker", it)]));
         (sessions[0] + sessions[1] == 200.0 && sessions.iter().all(|part| *part >= 50.0)).then_some(())
     });
 }

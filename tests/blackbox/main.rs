@@ -3,6 +3,11 @@
 //! A test names the clause or the RFC it shows. It starts its own proxy and its own origins on ports of their own, so
 //! all of them may run at once.
 
+#![allow(
+    clippy::disallowed_types,
+    reason = "a poisoned lock is a failed test; std's say so"
+)]
+
 mod kit;
 
 mod bodies;

@@ -309,8 +309,8 @@ fn a_full_disk_loses_lines_only() {
     }
     eventually("the lost lines are counted", || {
         let metrics = metrics(&proxy);
-        let lost = metrics.sum("process_log_records_failed_total", &[])
-            + metrics.sum("process_log_records_dropped_total", &[]);
+        let lost =
+            metrics.sum("process_failed_logs_total", &[]) + metrics.sum("process_dropped_logs_total", &[]);
         (lost == 50.0).then_some(())
     });
 }
@@ -321,14 +321,14 @@ fn metrics_are_prometheus_text() {
     let origin = Origin::start(plain);
     let proxy = Proxy::start(&Setup::before(&origin));
     Client::of(&proxy).get("/");
-    let mut client = Client::connect(&proxy.address("metrics"));
+    let mut client = Client::connect(&proxy.metrics_address());
     client.send("GET /metrics HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n");
     let page = client.response("GET").text();
     assert!(
         page.contains("# TYPE forebay_") && page.contains("# HELP forebay_"),
         "{page}"
     );
-    let mut other = Client::connect(&proxy.address("metrics"));
+    let mut other = Client::connect(&proxy.metrics_address());
     other.send("GET /else HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n");
     assert_eq!(other.response("GET").status, 404);
 }

@@ -264,7 +264,7 @@ fn an_origin_may_die_under_load() {
         failed.load(Ordering::Relaxed) <= 4 * 3,
         "more POSTs failed than could be in flight"
     );
-    let mut posts = std::collections::HashMap::new();
+    let mut posts = std::collections::BTreeMap::new();
     for seen in steady
         .seen()
         .into_iter()

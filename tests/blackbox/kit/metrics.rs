@@ -3,7 +3,7 @@
 //! Names are HAProxy's with our prefix (ST-5); labels that a test does not mention are added up over.
 
 use super::{Client, Proxy};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One scrape.
 #[derive(Clone, Debug)]
@@ -16,10 +16,19 @@ struct Sample {
     value: f64,
 }
 
+/// The families whose series are causes.
+const CAUSES: &[&str] = &[
+    "frontend_refused_requests_total",
+    "frontend_timeouts_total",
+    "server_timeouts_total",
+    "server_connection_errors_total",
+    "server_response_errors_total",
+];
+
 /// Scrapes the proxy's metrics.
 #[track_caller]
 pub(crate) fn metrics(proxy: &Proxy) -> Metrics {
-    let mut client = Client::connect(&proxy.address("metrics"));
+    let mut client = Client::connect(&proxy.metrics_address());
     client.send("GET /metrics HTTP/1.1\r\nHost: metrics.test\r\nConnection: close\r\n\r\n");
     let response = client.response("GET");
     assert_eq!(response.status, 200);
@@ -58,8 +67,8 @@ impl Metrics {
         found.map(|sample| sample.value).sum()
     }
 
-    /// The values of the label `cause` of counters that have grown since then, with the growth.
-    pub(crate) fn causes_since(&self, before: &Metrics) -> BTreeMap<String, f64> {
+    /// The series that say why something was refused or failed, as far as they have grown since then.
+    pub(crate) fn causes_since(&self, before: &Metrics) -> BTreeSet<String> {
         let old = |sample: &Sample| {
             let same = before
                 .0
@@ -67,14 +76,14 @@ impl Metrics {
                 .find(|it| it.name == sample.name && it.labels == sample.labels);
             same.map_or(0.0, |it| it.value)
         };
-        let mut grown = BTreeMap::new();
-        for sample in &self.0 {
-            let growth = sample.value - old(sample);
-            if let Some(cause) = sample.labels.get("cause").filter(|_| growth > 0.0) {
-                *grown.entry(cause.clone()).or_default() += growth;
-            }
-        }
-        grown
+        let of_causes = self
+            .0
+            .iter()
+            .filter(|it| CAUSES.iter().any(|name| it.name == format!("forebay_{name}")));
+        of_causes
+            .filter(|it| it.value > old(it))
+            .map(|it| format!("{} {:?}", it.name, it.labels))
+            .collect()
     }
 
     fn names(&self) -> Vec<&str> {

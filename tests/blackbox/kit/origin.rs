@@ -7,7 +7,7 @@ use super::eventually;
 use super::exchange::Exchange;
 use super::stream::{Address, Stream};
 use super::wire::{Head, Wire};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{Shutdown, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -55,7 +55,7 @@ pub(super) struct Shared {
     accepts: AtomicU8,
     connections: AtomicU32,
     pub(super) seen: Mutex<Vec<Seen>>,
-    open: Mutex<HashMap<u32, Stream>>,
+    open: Mutex<BTreeMap<u32, Stream>>,
 }
 
 enum Listener {

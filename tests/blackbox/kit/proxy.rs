@@ -106,7 +106,19 @@ impl Proxy {
         self.address("web")
     }
 
-    /// The first address printed for that listener (`metrics` for the metrics).
+    /// Where the metrics are, from the line `metrics http://ADDRESS/metrics`.
+    #[track_caller]
+    pub(crate) fn metrics_address(&self) -> Address {
+        let line = self.stdout.wait_for(|line| line.starts_with("metrics http://"));
+        let line = line.unwrap_or_else(|| panic!("no metrics address; stderr: {:#?}", self.stderr.all()));
+        Address::parse(
+            line["metrics http://".len()..]
+                .trim()
+                .trim_end_matches("/metrics"),
+        )
+    }
+
+    /// The first address printed for that listener.
     #[track_caller]
     pub(crate) fn address(&self, name: &str) -> Address {
         let prefix = format!("listening {name} ");
