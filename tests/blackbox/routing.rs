@@ -101,17 +101,7 @@ fn redirects_say_where() {
             "/clear" => Some("SEEN; path=/; Max-Age=0;"),
             _ => None,
         };
-        let sent = response.head.value("set-cookie");
-        assert_eq!(sent.is_some(), cookie.is_some(), "{target} {sent:?}");
-        if let (Some(sent), Some("SEEN=1; path=/;")) = (sent, cookie) {
-            assert_eq!(sent, "SEEN=1; path=/;");
-        }
-        if target == "/clear" {
-            assert!(
-                sent.is_some_and(|it| it.starts_with("SEEN=") && it.contains("Max-Age=0")),
-                "{sent:?}"
-            );
-        }
+        assert_eq!(response.head.value("set-cookie"), cookie, "{target}");
     }
     assert_eq!(app.seen().len(), 0);
 }
@@ -123,7 +113,7 @@ fn a_redirect_cannot_be_split() {
     let route =
         "match = { path-prefix = \"/go\" }\nredirect = { location = \"http://x.test{path}?{query}\" }";
     let proxy = Proxy::start(&Setup::before(&app).route(route));
-    for target in ["/go%0d%0aSet-Cookie:x", "/go?a=%0d%0a%0d%0aHTTP/1.1"] {
+    for target in ["/go/%0d%0aSet-Cookie:x", "/go?a=%0d%0a%0d%0aHTTP/1.1"] {
         let response = ask(&proxy, "GET", "app.test", target);
         assert_eq!(response.status, 302);
         assert!(
@@ -157,8 +147,9 @@ fn fixed_responses_and_denials() {
     assert_eq!(response.head.value("content-length"), Some("9"));
     assert_eq!(client.get("/secret/place").status, 403);
     client.send(request("POST", "/secret", "", b"with a body"));
-    assert_eq!(client.response("POST").status, 403);
-    if !client.listen_for(std::time::Duration::from_millis(50)) {
+    let response = client.response("POST");
+    assert_eq!(response.status, 403);
+    if !response.closes() {
         assert_eq!(client.get("/elsewhere").text(), "app");
     }
     assert!(app.seen().iter().all(|seen| seen.target == "/elsewhere"));

@@ -102,7 +102,7 @@ pub(crate) enum Framing {
     UntilClose,
 }
 
-/// One body, decoded, with its trailer fields.
+/// One body, decoded, with its trailer fields; their names in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Body {
     pub(crate) bytes: Vec<u8>,
@@ -235,8 +235,8 @@ impl Wire {
             if line.is_empty() {
                 return Ok(body);
             }
-            body.trailers
-                .push(field(&line).map_err(|what| self.broken(Why::Malformed(what)))?);
+            let (name, value) = field(&line).map_err(|what| self.broken(Why::Malformed(what)))?;
+            body.trailers.push((name.to_ascii_lowercase(), value));
         }
     }
 
