@@ -1,0 +1,24 @@
+//! Black-box tests: the real `forebay` binary on real sockets, by subject. The kit is in [`kit`].
+//!
+//! A test names the clause or the RFC it shows. It starts its own proxy and its own origins on ports of their own, so
+//! all of them may run at once.
+
+#![allow(
+    clippy::disallowed_types,
+    reason = "a poisoned lock is a failed test; std's say so"
+)]
+
+mod kit;
+
+mod bodies;
+mod dialogue;
+mod drain;
+mod forwarding;
+mod limits;
+mod listeners;
+mod operating;
+mod pools;
+mod reload;
+mod retries;
+mod routing;
+mod tunnels;
