@@ -13,10 +13,17 @@ use std::process::ExitCode;
 /// A programmable HTTP proxy: a native multi-threaded core with shared queues and per-worker connection pools, in
 /// which WebAssembly components will choose who gets the work.
 #[derive(Debug, Parser)]
-#[command(name = "forebay", disable_version_flag = true, arg_required_else_help = true, max_term_width = 110)]
-#[command(after_help = "`forebay demo` shows the whole thing without any configuration.\n\
+#[command(
+    name = "forebay",
+    disable_version_flag = true,
+    arg_required_else_help = true,
+    max_term_width = 110
+)]
+#[command(
+    after_help = "`forebay demo` shows the whole thing without any configuration.\n\
     Signals of `run`: SIGHUP reloads the configuration, SIGTERM and SIGINT drain (a second one stops at once).\n\
-    Exit codes: 0 well, 1 an error that was reported, 2 a wrong command line.")]
+    Exit codes: 0 well, 1 an error that was reported, 2 a wrong command line."
+)]
 pub struct Cli {
     /// Print the version; with --verbose also poller, features and limits
     #[arg(short = 'V', long)]

@@ -53,8 +53,16 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     };
-    eprint!("{}", loaded.warnings.render(super::check::is_styled(&std::io::stderr())));
-    let tuning = Tuning { depth: args.depth, max_accept: args.max_accept };
+    eprint!(
+        "{}",
+        loaded
+            .warnings
+            .render(super::check::is_styled(&std::io::stderr()))
+    );
+    let tuning = Tuning {
+        depth: args.depth,
+        max_accept: args.max_accept,
+    };
     Running::start(loaded.config, tuning)?.serve(Some(&args.config), |_| {}, IDLE_TICK)
 }
 
@@ -64,7 +72,14 @@ pub fn serve(
     observer: impl FnMut(&Snapshot) + Send + 'static,
     every: Duration,
 ) -> anyhow::Result<ExitCode> {
-    Running::start(config, Tuning { depth: None, max_accept: None })?.serve(None, observer, every)
+    Running::start(
+        config,
+        Tuning {
+            depth: None,
+            max_accept: None,
+        },
+    )?
+    .serve(None, observer, every)
 }
 
 /// The loop's measures, where the command line changes them.
@@ -156,17 +171,26 @@ impl Running {
                 },
             };
             let end = end.clone();
-            let handle = std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
-                // Tells of its end also when it panics: then the drop of `_told` does.
-                let _told = OnDrop(|| {
-                    let _ = end.send(WorkerId(number));
+            let handle = std::thread::Builder::new()
+                .name(format!("worker-{number}"))
+                .spawn(move || {
+                    // Tells of its end also when it panics: then the drop of `_told` does.
+                    let _told = OnDrop(|| {
+                        let _ = end.send(WorkerId(number));
+                    });
+                    Worker::new(worker).run();
                 });
-                Worker::new(worker).run();
-            });
             handles.push(handle.context("cannot start a worker thread")?);
         }
         announce(&bound, exporter.as_ref());
-        Ok(Running { control, workers: handles, ended, signals, _admin: admin, _exporter: exporter })
+        Ok(Running {
+            control,
+            workers: handles,
+            ended,
+            signals,
+            _admin: admin,
+            _exporter: exporter,
+        })
     }
 
     fn serve(
@@ -215,10 +239,15 @@ impl Running {
         for worker in self.workers {
             let _ = worker.join();
         }
+        self.control.remove_sockets();
         observer(&self.control.take_snapshot());
         self.control.close_log(LOG_PATIENCE);
         messages.flush(LOG_PATIENCE);
-        Ok(if died { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if died {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        })
     }
 
     fn reload(&self, file: Option<&Path>) {
@@ -232,14 +261,21 @@ impl Running {
                 for line in errors.to_string().lines() {
                     messages.tell(Level::Error, "configuration error", &[("at", &line)]);
                 }
-                messages.tell(Level::Error, "reload refused: the running configuration stays", &[]);
+                messages.tell(
+                    Level::Error,
+                    "reload refused: the running configuration stays",
+                    &[],
+                );
             }
             Ok(loaded) => {
                 for line in loaded.warnings.to_string().lines() {
                     messages.tell(Level::Warn, "configuration warning", &[("at", &line)]);
                 }
                 match self.control.reload(loaded.config) {
-                    Ok(_) => messages.tell(Level::Notice, "reloaded", &[("file", &file.display())]),
+                    Ok(fresh) => {
+                        announce(&fresh, None);
+                        messages.tell(Level::Notice, "reloaded", &[("file", &file.display())]);
+                    }
                     Err(error) => {
                         let reason = format!("{error:#}");
                         messages.tell(
@@ -284,8 +320,18 @@ fn mailboxes(workers: u16) -> anyhow::Result<(Arc<[WorkerPostbox]>, Ends)> {
 /// Raises the soft limit of descriptors to the hard one and tells it.
 fn raise_descriptor_limit() -> u32 {
     let limit = getrlimit(Resource::Nofile);
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-    let now = if raised.is_ok() { limit.maximum } else { limit.current };
+    let raised = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        },
+    );
+    let now = if raised.is_ok() {
+        limit.maximum
+    } else {
+        limit.current
+    };
     now.unwrap_or(1 << 20).min(1 << 30) as u32
 }
 
@@ -304,7 +350,12 @@ fn listen_for_signals() -> anyhow::Result<Receiver<i32>> {
     let (tell, told) = bounded(16);
     std::thread::Builder::new()
         .name("signals".into())
-        .spawn(move || signals.forever().take_while(|signal| tell.send(*signal).is_ok()).for_each(drop))
+        .spawn(move || {
+            signals
+                .forever()
+                .take_while(|signal| tell.send(*signal).is_ok())
+                .for_each(drop)
+        })
         .context("cannot start the signal thread")?;
     Ok(told)
 }

@@ -10,21 +10,45 @@ pub(super) fn print(verbose: bool) {
         return;
     }
     let enabled = |name: &'static str, on: bool| on.then_some(name);
-    let features = [enabled("proxy", cfg!(feature = "proxy")), enabled("wasm", cfg!(feature = "wasm"))];
+    let features = [
+        enabled("proxy", cfg!(feature = "proxy")),
+        enabled("wasm", cfg!(feature = "wasm")),
+    ];
     let features: Vec<&str> = features.into_iter().flatten().collect();
     let limit = getrlimit(Resource::Nofile);
     let shown = |limit: Option<u64>| limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
-    println!("build       {} {}, {}", std::env::consts::ARCH, std::env::consts::OS, profile());
+    println!(
+        "build       {} {}, {}",
+        std::env::consts::ARCH,
+        std::env::consts::OS,
+        profile()
+    );
     println!("features    {}", features.join(" "));
     println!("poller      epoll, edge-triggered (mio)");
     println!("wasmtime    {}", wasmtime());
-    println!("workers     {} by default, at most {}", default_workers(), defaults::WORKERS.end());
-    println!("descriptors {} now, {} at most", shown(limit.current), shown(limit.maximum));
-    println!("head        {} bytes, {} fields by default", defaults::HEAD_MAX, defaults::HEADERS_MAX);
+    println!(
+        "workers     {} by default, at most {}",
+        default_workers(),
+        defaults::WORKERS.end()
+    );
+    println!(
+        "descriptors {} now, {} at most",
+        shown(limit.current),
+        shown(limit.maximum)
+    );
+    println!(
+        "head        {} bytes, {} fields by default",
+        defaults::HEAD_MAX,
+        defaults::HEADERS_MAX
+    );
 }
 
 fn profile() -> &'static str {
-    if cfg!(debug_assertions) { "debug assertions on" } else { "optimised" }
+    if cfg!(debug_assertions) {
+        "debug assertions on"
+    } else {
+        "optimised"
+    }
 }
 
 /// One worker per core that this process may use.

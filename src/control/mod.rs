@@ -71,6 +71,7 @@ pub struct Bound {
     /// The address as it is: a port 0 has become a real one.
     pub address: Address,
     workers: Vec<u16>,
+    place: Place,
 }
 
 /// What a control is made of.
@@ -87,23 +88,15 @@ pub struct Parts {
     pub log: Option<Log>,
 }
 
-impl Bound {
-    /// Tells the sockets of one address from those of another, for the workers.
-    fn place(&self) -> Place {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut hasher = DefaultHasher::new();
-        self.asked.hash(&mut hasher);
-        self.workers.hash(&mut hasher);
-        Place(hasher.finish())
-    }
-}
-
 impl Control {
     /// Builds and publishes the first generation. No socket is bound yet.
     pub fn new(config: Config, parts: Parts) -> Control {
         let mut registry = Registry::new(config.process.workers);
         let published = Arc::new(Published::from_pointee(registry.build(&config)));
-        parts.process.set_ratios(config.process.pool_low_fd_ratio, config.process.pool_high_fd_ratio);
+        parts.process.set_ratios(
+            config.process.pool_low_fd_ratio,
+            config.process.pool_high_fd_ratio,
+        );
         Control {
             published,
             postboxes: parts.postboxes,
@@ -114,7 +107,11 @@ impl Control {
             started: SystemTime::now(),
             failed_reloads: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
-            state: Mutex::new(Steering { registry, config, bound: Vec::new() }),
+            state: Mutex::new(Steering {
+                registry,
+                config,
+                bound: Vec::new(),
+            }),
         }
     }
 
@@ -137,7 +134,7 @@ impl Control {
         Ok(bound)
     }
 
-    /// Takes up a changed config, whole or not at all.
+    /// Takes up a changed config, whole or not at all; tells which addresses are new.
     ///
     /// # Errors
     /// What cannot be changed without a restart, or an address that cannot be bound. Nothing has changed then.
@@ -158,11 +155,18 @@ impl Control {
         let mut state = self.state.lock();
         refuse_what_needs_a_restart(&state.config, &config)?;
         let wanted = wanted(&config);
-        let same = |bound: &Bound, wanted: &Bound| bound.asked == wanted.asked && bound.workers == wanted.workers;
-        let new: Vec<Bound> =
-            wanted.iter().filter(|w| !state.bound.iter().any(|b| same(b, w))).cloned().collect();
-        let (kept, gone): (Vec<Bound>, Vec<Bound>) =
-            state.bound.iter().cloned().partition(|b| wanted.iter().any(|w| same(b, w)));
+        let same =
+            |bound: &Bound, wanted: &Bound| bound.asked == wanted.asked && bound.workers == wanted.workers;
+        let new: Vec<Bound> = wanted
+            .iter()
+            .filter(|w| !state.bound.iter().any(|b| same(b, w)))
+            .cloned()
+            .collect();
+        let (kept, gone): (Vec<Bound>, Vec<Bound>) = state
+            .bound
+            .iter()
+            .cloned()
+            .partition(|b| wanted.iter().any(|w| same(b, w)));
         let fresh = self.bind(&new)?;
         self.set_log(&state.config.process.log, &config.process.log)?;
 
@@ -174,20 +178,30 @@ impl Control {
         self.published.store(Arc::new(generation));
         let mut now_bound: Vec<Bound> = kept;
         for bound in &mut now_bound {
-            let now = wanted.iter().find(|w| same(bound, w)).expect("it was kept because of one");
+            let now = wanted
+                .iter()
+                .find(|w| same(bound, w))
+                .expect("it was kept because of one");
             if bound.listener != now.listener {
                 bound.listener.clone_from(&now.listener);
-                let id = state.registry.listener_id(&now.listener).expect("the generation has it");
-                self.tell_all(|| Order::Rename(bound.place(), id));
+                let id = state
+                    .registry
+                    .listener_id(&now.listener)
+                    .expect("the generation has it");
+                self.tell_all(|| Order::Rename(bound.place, id));
             }
         }
-        now_bound.extend(fresh.iter().map(|(bound, _)| bound.clone()));
+        let new_bound: Vec<Bound> = fresh.iter().map(|(bound, _)| bound.clone()).collect();
+        now_bound.extend(new_bound.iter().cloned());
         self.give_out(&state.registry, fresh);
-        self.process.set_ratios(config.process.pool_low_fd_ratio, config.process.pool_high_fd_ratio);
+        self.process.set_ratios(
+            config.process.pool_low_fd_ratio,
+            config.process.pool_high_fd_ratio,
+        );
         state.config = config;
-        state.bound.clone_from(&now_bound);
+        state.bound = now_bound;
         self.wake_all();
-        Ok(now_bound)
+        Ok(new_bound)
     }
 
     /// Opens the log's file again, for a rotation.
@@ -195,7 +209,8 @@ impl Control {
         if let Some(log) = &*self.log.lock()
             && let Err(error) = log.reopen()
         {
-            self.messages.tell(Level::Error, "cannot reopen the access log", &[("error", &error)]);
+            self.messages
+                .tell(Level::Error, "cannot reopen the access log", &[("error", &error)]);
         }
     }
 
@@ -215,6 +230,15 @@ impl Control {
     pub fn close_log(&self, patience: Duration) {
         if let Some(log) = self.log.lock().take() {
             log.stop(patience);
+        }
+    }
+
+    /// Removes the files of Unix sockets, once nobody accepts on them.
+    pub fn remove_sockets(&self) {
+        for bound in &self.state.lock().bound {
+            if let Address::Unix(path) = &bound.asked {
+                let _ = std::fs::remove_file(path);
+            }
         }
     }
 
@@ -256,19 +280,28 @@ impl Control {
     fn bind(&self, wanted: &[Bound]) -> anyhow::Result<Vec<(Bound, Vec<Listener>)>> {
         let mut fresh = Vec::with_capacity(wanted.len());
         for bound in wanted {
-            let (address, sockets) = Listener::bind(&bound.asked, bound.workers.len()).with_context(|| {
-                format!("listener {:?}: cannot listen at {}", bound.listener, bound.asked)
-            })?;
-            fresh.push((Bound { address, ..bound.clone() }, sockets));
+            let (address, sockets) =
+                Listener::bind(&bound.asked, bound.workers.len()).with_context(|| {
+                    format!("listener {:?}: cannot listen at {}", bound.listener, bound.asked)
+                })?;
+            fresh.push((
+                Bound {
+                    address,
+                    ..bound.clone()
+                },
+                sockets,
+            ));
         }
         Ok(fresh)
     }
 
     fn give_out(&self, registry: &Registry, fresh: Vec<(Bound, Vec<Listener>)>) {
         for (bound, sockets) in fresh {
-            let id = registry.listener_id(&bound.listener).expect("the generation has it");
+            let id = registry
+                .listener_id(&bound.listener)
+                .expect("the generation has it");
             for (worker, socket) in bound.workers.iter().zip(sockets) {
-                let _ = self.postboxes[usize::from(*worker)].send(Order::Listen(id, bound.place(), socket));
+                let _ = self.postboxes[usize::from(*worker)].send(Order::Listen(id, bound.place, socket));
             }
         }
     }
@@ -276,7 +309,7 @@ impl Control {
     /// Has the workers close one address, and waits until they have.
     fn close(&self, bound: &Bound) {
         let (done, all_done) = crossbeam_channel::bounded(0);
-        self.tell_all(|| Order::Unlisten(bound.place(), done.clone()));
+        self.tell_all(|| Order::Unlisten(bound.place, done.clone()));
         drop(done);
         let _ = all_done.recv_timeout(UNLISTEN_PATIENCE);
         if let Address::Unix(path) = &bound.asked {
@@ -304,9 +337,10 @@ impl Control {
     pub fn set_server_admin(&self, backend: &str, server: &str, admin: Admin) -> Result<(), String> {
         let mut steering = self.state.lock();
         let Steering { registry, config, .. } = &mut *steering;
-        let present = config.backends.iter().any(|known| {
-            known.name == backend && known.servers.iter().any(|known| known.name == server)
-        });
+        let present = config
+            .backends
+            .iter()
+            .any(|known| known.name == backend && known.servers.iter().any(|known| known.name == server));
         if !present {
             return Err(format!("no server {backend}/{server}"));
         }
@@ -320,24 +354,52 @@ impl Control {
 /// Every address that a config listens at.
 fn wanted(config: &Config) -> Vec<Bound> {
     let all: Vec<u16> = (0..config.process.workers).collect();
-    let of = |listen: &model::Listen| -> Vec<Bound> {
-        let workers = if listen.workers.is_empty() { all.clone() } else { listen.workers.clone() };
-        let bound = |address: &Address| Bound {
-            listener: listen.name.clone(),
-            asked: address.clone(),
-            address: address.clone(),
+    let mut wanted: Vec<Bound> = Vec::new();
+    for listen in &config.listeners {
+        for address in &listen.bind {
+            let workers = if listen.workers.is_empty() { &all } else { &listen.workers };
             // A Unix socket cannot be shared: it lives on the first worker.
-            workers: if matches!(address, Address::Unix(_)) { workers[..1].to_vec() } else { workers.clone() },
-        };
-        listen.bind.iter().map(bound).collect()
-    };
-    config.listeners.iter().flat_map(of).collect()
+            let shared = if matches!(address, Address::Unix(_)) { 1 } else { workers.len() };
+            let mut bound = Bound {
+                listener: listen.name.clone(),
+                asked: address.clone(),
+                address: address.clone(),
+                workers: workers[..shared].to_vec(),
+                place: Place(0),
+            };
+            let mut nth = 0;
+            while wanted.iter().any(|earlier| earlier.place == bound.place) || nth == 0 {
+                bound.place = place(&bound, nth);
+                nth += 1;
+            }
+            wanted.push(bound);
+        }
+    }
+    wanted
+}
+
+/// What stays the same when a reload keeps an address: the address and its workers. Port 0 is another port each time,
+/// so there the listener's name tells, and the how-manieth it is.
+fn place(bound: &Bound, nth: u32) -> Place {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    (&bound.asked, &bound.workers, nth).hash(&mut hasher);
+    if let Address::Tcp(address) = &bound.asked
+        && address.port() == 0
+    {
+        bound.listener.hash(&mut hasher);
+    }
+    Place(hasher.finish())
 }
 
 fn refuse_what_needs_a_restart(former: &Config, config: &Config) -> anyhow::Result<()> {
     let (before, now) = (&former.process, &config.process);
     if before.workers != now.workers {
-        bail!("process.workers changed from {} to {}: that needs a restart", before.workers, now.workers);
+        bail!(
+            "process.workers changed from {} to {}: that needs a restart",
+            before.workers,
+            now.workers
+        );
     }
     if before.control != now.control {
         bail!("process.control changed: that needs a restart");

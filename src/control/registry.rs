@@ -56,8 +56,16 @@ impl Registry {
     /// The next generation, for a config that was checked.
     pub(super) fn build(&mut self, config: &Config) -> Generation<Connection, Address> {
         self.generation += 1;
-        let backends: Vec<_> = config.backends.iter().map(|backend| self.backend(backend)).collect();
-        let entries: Vec<_> = config.listeners.iter().map(|listen| self.listener(listen)).collect();
+        let backends: Vec<_> = config
+            .backends
+            .iter()
+            .map(|backend| self.backend(backend))
+            .collect();
+        let entries: Vec<_> = config
+            .listeners
+            .iter()
+            .map(|listen| self.listener(listen))
+            .collect();
         let mut listeners: Vec<Option<ListenerEntry>> = vec![None; self.listeners.len()];
         for (id, entry) in entries {
             listeners[usize::from(id.0)] = Some(entry);
@@ -71,7 +79,10 @@ impl Registry {
 
     /// The runtime state of a server, for the generation that is built next.
     pub(super) fn set_admin(&mut self, backend: &str, server: &str, state: Admin) -> Result<(), String> {
-        let known = self.backends.get(backend).ok_or_else(|| format!("no backend {backend:?}"))?;
+        let known = self
+            .backends
+            .get(backend)
+            .ok_or_else(|| format!("no backend {backend:?}"))?;
         let server = known
             .servers
             .get(server)
@@ -87,11 +98,14 @@ impl Registry {
 
     fn backend(&mut self, backend: &model::Backend) -> BackendEntry<Connection, Address> {
         let next = BackendId(self.backends.len() as u32);
-        let known = self.backends.entry(backend.name.clone()).or_insert_with(|| KnownBackend {
-            id: next,
-            servers: BTreeMap::new(),
-            table: None,
-        });
+        let known = self
+            .backends
+            .entry(backend.name.clone())
+            .or_insert_with(|| KnownBackend {
+                id: next,
+                servers: BTreeMap::new(),
+                table: None,
+            });
         let mut entries = Vec::with_capacity(backend.servers.len());
         for server in &backend.servers {
             let id = ServerId(self.servers);
@@ -100,7 +114,12 @@ impl Registry {
                 Arc::new(Server::new(id, &backend.name, &server.name, self.workers))
             });
             let state = self.admin.get(&object.id).copied().unwrap_or(Admin::Ready);
-            entries.push(Entry { server: object.clone(), weight: server.weight, state, limit: u32::MAX });
+            entries.push(Entry {
+                server: object.clone(),
+                weight: server.weight,
+                state,
+                limit: u32::MAX,
+            });
         }
         let algorithm = settings::algorithm(backend.balance);
         let table = Arc::new(match &known.table {
@@ -111,24 +130,41 @@ impl Registry {
         BackendEntry {
             table,
             settings: Arc::new(settings::backend(backend)),
-            addresses: backend.servers.iter().map(|server| server.address.clone()).collect(),
-            keys: backend.servers.iter().map(|server| self.key(&server.address)).collect(),
+            addresses: backend
+                .servers
+                .iter()
+                .map(|server| server.address.clone())
+                .collect(),
+            keys: backend
+                .servers
+                .iter()
+                .map(|server| self.key(&server.address))
+                .collect(),
         }
     }
 
     /// Connections to one address are interchangeable, to two they are not: a server that moved starts afresh.
     fn key(&self, address: &Address) -> PoolKey {
         let text = address.to_string();
-        PoolKey::new(&self.secret, &Parts { name: Some(text.as_bytes()), ..Parts::default() })
+        PoolKey::new(
+            &self.secret,
+            &Parts {
+                name: Some(text.as_bytes()),
+                ..Parts::default()
+            },
+        )
     }
 
     fn listener(&mut self, listen: &model::Listen) -> (ListenerId, ListenerEntry) {
         let next = ListenerId(self.listeners.len() as u16);
         let workers = self.workers;
-        let known = self.listeners.entry(listen.name.clone()).or_insert_with(|| KnownListener {
-            id: next,
-            statistics: Arc::new(PerWorker::new(workers, settings::listener_statistics)),
-        });
+        let known = self
+            .listeners
+            .entry(listen.name.clone())
+            .or_insert_with(|| KnownListener {
+                id: next,
+                statistics: Arc::new(PerWorker::new(workers, settings::listener_statistics)),
+            });
         let entry = ListenerEntry {
             name: listen.name.as_str().into(),
             settings: Arc::new(settings::listener(listen)),

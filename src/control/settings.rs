@@ -1,12 +1,12 @@
 //! From the typed config to what workers read: times in µs, ready lines.
 
 use crate::config::{defaults, model};
+use crate::decide::balance::Algorithm;
 use crate::decide::cause::Cause;
 use crate::decide::exchange::Effort;
 use crate::decide::reuse::Mode;
 use crate::decide::settings::{BackendSettings, Forwarded, ListenerSettings, Micros};
 use crate::http1::Limits;
-use crate::decide::balance::Algorithm;
 use crate::shared::statistics::ListenerStatistics;
 use std::time::Duration;
 
@@ -46,7 +46,10 @@ pub(super) fn backend(backend: &model::Backend) -> BackendSettings {
             model::Reuse::Never => Mode::Never,
             model::Reuse::Always => Mode::Always,
         },
-        effort: Effort { retries: defaults::RETRIES as u8, stale_max: defaults::STALE_MAX },
+        effort: Effort {
+            retries: defaults::RETRIES as u8,
+            stale_max: defaults::STALE_MAX,
+        },
         request_edits: backend.request_edits.clone(),
         response_edits: backend.response_edits.clone(),
     }

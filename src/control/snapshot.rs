@@ -6,7 +6,8 @@ use crate::decide::cause::Cause;
 use crate::decide::reuse::{CloseReason, OpenReason};
 use crate::net::{Address, Connection};
 use crate::observe::snapshot::{
-    Backend, Count, Listener, LogCounts, Process, Server, ServerTotals, Snapshot, State, StatusClasses, Worker,
+    Backend, Count, Listener, LogCounts, Process, Server, ServerTotals, Snapshot, State, StatusClasses,
+    Worker,
 };
 
 use crate::shared::generation::{BackendEntry, ListenerEntry};
@@ -27,7 +28,12 @@ impl Control {
         let loads: Vec<u64> = self.process.loads().map(|(_, load)| u64::from(load)).collect();
         Snapshot {
             process: self.process_numbers(generation.number),
-            workers: self.statistics.iter().enumerate().map(|(at, own)| worker(at, own, loads[at])).collect(),
+            workers: self
+                .statistics
+                .iter()
+                .enumerate()
+                .map(|(at, own)| worker(at, own, loads[at]))
+                .collect(),
             listeners: listeners.collect(),
             backends: generation.backends.iter().map(backend).collect(),
         }
@@ -78,7 +84,10 @@ fn listener(entry: &ListenerEntry, addresses: Vec<String>) -> Listener {
         sessions: all.sum(|own| own.sessions.read()),
         requests: all.sum(|own| own.requests.read()),
         refused: Cause::all()
-            .map(|cause| Count { cause: cause.word(), total: all.sum(|own| own.refused[cause.index()].read()) })
+            .map(|cause| Count {
+                cause: cause.word(),
+                total: all.sum(|own| own.refused[cause.index()].read()),
+            })
             .collect(),
         replies: classes(|class| all.sum(|own| own.replies.read(class))),
         timeouts: phases(|phase| all.sum(|own| own.timeouts.read(phase))),
@@ -98,7 +107,9 @@ fn backend(entry: &BackendEntry<Connection, Address>) -> Backend {
             Algorithm::LeastConn => "leastconn".to_owned(),
         },
         waiting: 0,
-        servers: servers.map(|(entry, address)| server(entry, address.to_string())).collect(),
+        servers: servers
+            .map(|(entry, address)| server(entry, address.to_string()))
+            .collect(),
     }
 }
 
@@ -161,10 +172,18 @@ fn totals(all: &PerWorker<ServerStatistics>) -> ServerTotals {
 }
 
 fn classes(of: impl Fn(usize) -> u64) -> StatusClasses {
-    StatusClasses { by_class: [of(1), of(2), of(3), of(4), of(5)], other: of(0) }
+    StatusClasses {
+        by_class: [of(1), of(2), of(3), of(4), of(5)],
+        other: of(0),
+    }
 }
 
 fn phases(of: impl Fn(Phase) -> u64) -> Vec<Count> {
-    Phase::ALL.iter().map(|phase| Count { cause: phase.word(), total: of(*phase) }).collect()
+    Phase::ALL
+        .iter()
+        .map(|phase| Count {
+            cause: phase.word(),
+            total: of(*phase),
+        })
+        .collect()
 }
-

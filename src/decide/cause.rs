@@ -32,7 +32,10 @@ impl Cause {
         let heads = Refusal::ALL.iter().map(|refusal| Cause::Head(*refusal));
         let bodies = BodyError::ALL.iter().map(|error| Cause::Body(*error));
         let exchanges = Failure::ALL.iter().map(|failure| Cause::Exchange(*failure));
-        heads.chain(bodies).chain([Cause::TooSlow, Cause::Incomplete]).chain(exchanges)
+        heads
+            .chain(bodies)
+            .chain([Cause::TooSlow, Cause::Incomplete])
+            .chain(exchanges)
     }
 
     /// Its place in an array of counters.

@@ -405,7 +405,10 @@ impl Commands {
 
     /// An empty buffer.
     pub fn new() -> Commands {
-        Commands { list: [Command::Forget; Commands::MAX], length: 0 }
+        Commands {
+            list: [Command::Forget; Commands::MAX],
+            length: 0,
+        }
     }
 
     fn push(&mut self, command: Command) {
@@ -498,7 +501,9 @@ impl Exchange {
     }
 
     fn chosen(&mut self, server: Option<ServerIndex>, commands: &mut Commands) {
-        let ServerSide::Choosing(failed) = self.server else { return };
+        let ServerSide::Choosing(failed) = self.server else {
+            return;
+        };
         let Some(server) = server else {
             self.server = ServerSide::Released;
             return self.answer(Failure::NoServer, commands);
@@ -529,7 +534,9 @@ impl Exchange {
     }
 
     fn slot(&mut self, taken: Taken, commands: &mut Commands) {
-        let ServerSide::Taking(server) = self.server else { return };
+        let ServerSide::Taking(server) = self.server else {
+            return;
+        };
         match taken {
             // Whoever retries has met a dead connection: the next one is a new one (DESIGN §3).
             Taken::Yes if self.written || self.replayed => self.connect(server, commands),
@@ -552,7 +559,9 @@ impl Exchange {
     }
 
     fn lent(&mut self, found: Found, commands: &mut Commands) {
-        let ServerSide::Lending(server) = self.server else { return };
+        let ServerSide::Lending(server) = self.server else {
+            return;
+        };
         match found {
             Found::Idle => self.hold(server, Lease::Reused, commands),
             Found::Nothing => self.connect(server, commands),
@@ -572,7 +581,9 @@ impl Exchange {
     }
 
     fn connect_failed(&mut self, failure: ConnectFailure, commands: &mut Commands) {
-        let ServerSide::Connecting(server) = self.server else { return };
+        let ServerSide::Connecting(server) = self.server else {
+            return;
+        };
         commands.push(Command::ReleaseSlot(server));
         if self.retries_left == 0 {
             self.server = ServerSide::Released;
@@ -601,7 +612,9 @@ impl Exchange {
     }
 
     fn response_complete(&mut self, afterwards: Afterwards, commands: &mut Commands) {
-        let ServerSide::Holding(server, _) = self.server else { return };
+        let ServerSide::Holding(server, _) = self.server else {
+            return;
+        };
         let tunnel = self.response == ResponseSide::Tunnel;
         self.server = ServerSide::Released;
         self.response = ResponseSide::Over;
@@ -622,7 +635,9 @@ impl Exchange {
 
     /// DESIGN §3: when a server connection dies before its first response byte.
     fn server_gone(&mut self, commands: &mut Commands) {
-        let ServerSide::Holding(server, lease) = self.server else { return };
+        let ServerSide::Holding(server, lease) = self.server else {
+            return;
+        };
         match self.response {
             ResponseSide::Over => return,
             ResponseSide::Tunnel => return self.response_complete(Afterwards::Ended, commands),
@@ -668,7 +683,9 @@ impl Exchange {
             (Timer::Server, _, ResponseSide::Awaited) => {
                 self.fail(Closing::Error, Failure::ServerTimedOut, commands);
             }
-            (Timer::Server, _, ResponseSide::Arriving) => self.fail(Closing::Error, Failure::Stalled, commands),
+            (Timer::Server, _, ResponseSide::Arriving) => {
+                self.fail(Closing::Error, Failure::Stalled, commands)
+            }
             (Timer::Client, _, ResponseSide::Awaited) if self.request == RequestSide::Arriving => {
                 self.fail(Closing::Unfinished, Failure::ClientTimedOut, commands);
             }
@@ -706,7 +723,10 @@ impl Exchange {
                 commands.push(Command::ReleaseSlot(server));
             }
             ServerSide::Lending(server) => commands.push(Command::ReleaseSlot(server)),
-            ServerSide::Choosing(_) | ServerSide::Taking(_) | ServerSide::Pausing(_) | ServerSide::Released => {}
+            ServerSide::Choosing(_)
+            | ServerSide::Taking(_)
+            | ServerSide::Pausing(_)
+            | ServerSide::Released => {}
         }
     }
 

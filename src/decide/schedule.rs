@@ -10,13 +10,19 @@ pub fn depth(workers: u16) -> usize {
 /// How many of `waiting` sessions to run in a turn of the given depth: two equal halves rather than a long turn and a
 /// short one (SCH-3).
 pub fn turn(waiting: usize, depth: usize) -> usize {
-    if waiting > depth && waiting <= 2 * depth { waiting.div_ceil(2) } else { waiting.min(depth) }
+    if waiting > depth && waiting <= 2 * depth {
+        waiting.div_ceil(2)
+    } else {
+        waiting.min(depth)
+    }
 }
 
 /// The worker that should get a new client of the accepting one, if another is clearly less loaded: by more than an
 /// eighth and 8 connections (DESIGN §4). Loads are the workers' present connections.
 pub fn hand_off(accepting: usize, loads: impl Iterator<Item = (usize, u32)>, own: u32) -> Option<usize> {
-    let (worker, least) = loads.filter(|(worker, _)| *worker != accepting).min_by_key(|(_, load)| *load)?;
+    let (worker, least) = loads
+        .filter(|(worker, _)| *worker != accepting)
+        .min_by_key(|(_, load)| *load)?;
     let margin = 8.max(own / 8);
     (own > least.saturating_add(margin)).then_some(worker)
 }
@@ -27,7 +33,17 @@ mod tests {
 
     #[test]
     fn v7_depth_by_workers() {
-        let vector = [(1, 280), (2, 186), (3, 186), (4, 140), (6, 112), (8, 93), (12, 80), (16, 70), (24, 62)];
+        let vector = [
+            (1, 280),
+            (2, 186),
+            (3, 186),
+            (4, 140),
+            (6, 112),
+            (8, 93),
+            (12, 80),
+            (16, 70),
+            (24, 62),
+        ];
         for (workers, expected) in vector.into_iter().chain([(32, 50), (48, 40), (64, 35)]) {
             assert_eq!(depth(workers), expected, "{workers} workers");
         }
@@ -44,7 +60,9 @@ mod tests {
 
     #[test]
     fn a_client_moves_only_to_a_clearly_less_loaded_worker() {
-        let to = |own: u32, others: [u32; 2]| hand_off(0, [(0, own), (1, others[0]), (2, others[1])].into_iter(), own);
+        let to = |own: u32, others: [u32; 2]| {
+            hand_off(0, [(0, own), (1, others[0]), (2, others[1])].into_iter(), own)
+        };
         assert_eq!(to(8, [0, 0]), None, "within 8");
         assert_eq!(to(9, [0, 5]), Some(1));
         assert_eq!(to(9, [5, 0]), Some(2));

@@ -45,7 +45,10 @@ impl Listener {
                     tcp_socket(*address, false)?;
                 }
                 let first = tcp_socket(*address, true)?;
-                let bound = first.local_addr()?.as_socket().expect("an IP socket has an IP address");
+                let bound = first
+                    .local_addr()?
+                    .as_socket()
+                    .expect("an IP socket has an IP address");
                 let mut sockets = vec![first];
                 for _ in 1..count {
                     sockets.push(tcp_socket(bound, true)?);
@@ -53,9 +56,9 @@ impl Listener {
                 for socket in &sockets {
                     socket.listen(BACKLOG)?;
                 }
-                let listeners = sockets.into_iter().map(|socket| {
-                    Listener(Inner::Tcp(mio::net::TcpListener::from_std(socket.into())))
-                });
+                let listeners = sockets
+                    .into_iter()
+                    .map(|socket| Listener(Inner::Tcp(mio::net::TcpListener::from_std(socket.into()))));
                 Ok((Address::Tcp(bound), listeners.collect()))
             }
         }
@@ -66,26 +69,42 @@ impl Listener {
         match &self.0 {
             Inner::Tcp(listener) => {
                 let (stream, client) = listener.accept()?;
-                Ok(Accepted { stream: Stream::tcp(stream), client })
+                Ok(Accepted {
+                    stream: Stream::tcp(stream),
+                    client,
+                })
             }
             Inner::Unix(listener) => {
                 let (stream, _) = listener.accept()?;
                 let client = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-                Ok(Accepted { stream: Stream::unix(stream), client })
+                Ok(Accepted {
+                    stream: Stream::unix(stream),
+                    client,
+                })
             }
         }
     }
 }
 
 impl Source for Listener {
-    fn register(&mut self, registry: &mio::Registry, token: mio::Token, interests: mio::Interest) -> io::Result<()> {
+    fn register(
+        &mut self,
+        registry: &mio::Registry,
+        token: mio::Token,
+        interests: mio::Interest,
+    ) -> io::Result<()> {
         match &mut self.0 {
             Inner::Tcp(listener) => listener.register(registry, token, interests),
             Inner::Unix(listener) => listener.register(registry, token, interests),
         }
     }
 
-    fn reregister(&mut self, registry: &mio::Registry, token: mio::Token, interests: mio::Interest) -> io::Result<()> {
+    fn reregister(
+        &mut self,
+        registry: &mio::Registry,
+        token: mio::Token,
+        interests: mio::Interest,
+    ) -> io::Result<()> {
         match &mut self.0 {
             Inner::Tcp(listener) => listener.reregister(registry, token, interests),
             Inner::Unix(listener) => listener.reregister(registry, token, interests),
@@ -101,7 +120,11 @@ impl Source for Listener {
 }
 
 fn tcp_socket(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM.nonblocking(),
+        Some(Protocol::TCP),
+    )?;
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(reuse_port)?;
     if address.is_ipv6() {
@@ -152,7 +175,10 @@ mod tests {
         let path = std::env::temp_dir().join(format!("forebay-listener-{}.sock", std::process::id()));
         let address = Address::Unix(path.clone());
         let (_, first) = Listener::bind(&address, 1).unwrap();
-        assert_eq!(Listener::bind(&address, 1).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(
+            Listener::bind(&address, 1).unwrap_err().kind(),
+            io::ErrorKind::AddrInUse
+        );
         drop(first);
         Listener::bind(&address, 1).unwrap();
         std::fs::remove_file(path).unwrap();

@@ -44,7 +44,13 @@ impl Token {
             2 => Kind::Client,
             _ => Kind::Server,
         };
-        Token { kind, key: Key { slot: (raw >> 32) as u32 & 0x3fff_ffff, generation: raw as u32 } }
+        Token {
+            kind,
+            key: Key {
+                slot: (raw >> 32) as u32 & 0x3fff_ffff,
+                generation: raw as u32,
+            },
+        }
     }
 }
 
@@ -84,12 +90,21 @@ pub struct Poller {
 impl Poller {
     /// A poll that takes at most `events_max` events a call (SCH-6).
     pub fn new(events_max: usize) -> io::Result<Poller> {
-        Ok(Poller { poll: mio::Poll::new()?, events: mio::Events::with_capacity(events_max) })
+        Ok(Poller {
+            poll: mio::Poll::new()?,
+            events: mio::Events::with_capacity(events_max),
+        })
     }
 
     /// A waker whose events carry [`Kind::Wake`].
     pub fn waker(&self) -> io::Result<Waker> {
-        let token = Token { kind: Kind::Wake, key: Key { slot: 0, generation: 0 } };
+        let token = Token {
+            kind: Kind::Wake,
+            key: Key {
+                slot: 0,
+                generation: 0,
+            },
+        };
         Ok(Waker(mio::Waker::new(self.poll.registry(), token.pack())?))
     }
 
@@ -117,7 +132,9 @@ impl Poller {
 
     /// Registers a listening socket.
     pub fn register_listener(&self, source: &mut impl Source, token: Token) -> io::Result<()> {
-        self.poll.registry().register(source, token.pack(), mio::Interest::READABLE)
+        self.poll
+            .registry()
+            .register(source, token.pack(), mio::Interest::READABLE)
     }
 
     /// Takes a stream out of this poll.
@@ -133,7 +150,13 @@ mod tests {
     #[test]
     fn tokens_survive_the_poll() {
         for kind in [Kind::Wake, Kind::Listener, Kind::Client, Kind::Server] {
-            let token = Token { kind, key: Key { slot: 0x3fff_fffe, generation: u32::MAX } };
+            let token = Token {
+                kind,
+                key: Key {
+                    slot: 0x3fff_fffe,
+                    generation: u32::MAX,
+                },
+            };
             assert_eq!(Token::unpack(token.pack()), token);
         }
     }

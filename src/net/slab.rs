@@ -26,7 +26,10 @@ struct Entry<T> {
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Slab { entries: Vec::new(), free: Vec::new() }
+        Slab {
+            entries: Vec::new(),
+            free: Vec::new(),
+        }
     }
 }
 
@@ -37,11 +40,17 @@ impl<T> Slab<T> {
             Some(slot) => {
                 let entry = &mut self.entries[slot as usize];
                 entry.value = Some(value);
-                Key { slot, generation: entry.generation }
+                Key {
+                    slot,
+                    generation: entry.generation,
+                }
             }
             None => {
                 let slot = self.entries.len() as u32;
-                self.entries.push(Entry { generation: 0, value: Some(value) });
+                self.entries.push(Entry {
+                    generation: 0,
+                    value: Some(value),
+                });
                 Key { slot, generation: 0 }
             }
         }
@@ -50,13 +59,21 @@ impl<T> Slab<T> {
     /// The value of a key that is not stale.
     pub fn get(&self, key: Key) -> Option<&T> {
         let entry = self.entries.get(key.slot as usize)?;
-        if entry.generation == key.generation { entry.value.as_ref() } else { None }
+        if entry.generation == key.generation {
+            entry.value.as_ref()
+        } else {
+            None
+        }
     }
 
     /// The value of a key that is not stale.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         let entry = self.entries.get_mut(key.slot as usize)?;
-        if entry.generation == key.generation { entry.value.as_mut() } else { None }
+        if entry.generation == key.generation {
+            entry.value.as_mut()
+        } else {
+            None
+        }
     }
 
     /// Takes the value out; its key is stale from now on.
@@ -83,8 +100,15 @@ impl<T> Slab<T> {
 
     /// Every key in use, in order of place. For rare walks (drain, reload), not for the request path.
     pub fn keys(&self) -> impl Iterator<Item = Key> + '_ {
-        let filled = self.entries.iter().enumerate().filter(|(_, entry)| entry.value.is_some());
-        filled.map(|(slot, entry)| Key { slot: slot as u32, generation: entry.generation })
+        let filled = self
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| entry.value.is_some());
+        filled.map(|(slot, entry)| Key {
+            slot: slot as u32,
+            generation: entry.generation,
+        })
     }
 }
 

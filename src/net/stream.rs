@@ -51,7 +51,13 @@ impl Stream {
     }
 
     fn new(transport: Transport) -> Stream {
-        Stream { transport, readable: false, hangup: false, dead: false, writable: true }
+        Stream {
+            transport,
+            readable: false,
+            hangup: false,
+            dead: false,
+            writable: true,
+        }
     }
 
     /// Begins to connect. The end of it shows as writability; see [`Stream::connected`].
@@ -203,14 +209,24 @@ impl Stream {
 }
 
 impl Source for Stream {
-    fn register(&mut self, registry: &mio::Registry, token: mio::Token, interests: mio::Interest) -> io::Result<()> {
+    fn register(
+        &mut self,
+        registry: &mio::Registry,
+        token: mio::Token,
+        interests: mio::Interest,
+    ) -> io::Result<()> {
         match &mut self.transport {
             Transport::Tcp(stream) => stream.register(registry, token, interests),
             Transport::Unix(stream) => stream.register(registry, token, interests),
         }
     }
 
-    fn reregister(&mut self, registry: &mio::Registry, token: mio::Token, interests: mio::Interest) -> io::Result<()> {
+    fn reregister(
+        &mut self,
+        registry: &mio::Registry,
+        token: mio::Token,
+        interests: mio::Interest,
+    ) -> io::Result<()> {
         match &mut self.transport {
             Transport::Tcp(stream) => stream.reregister(registry, token, interests),
             Transport::Unix(stream) => stream.reregister(registry, token, interests),

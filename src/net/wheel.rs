@@ -49,7 +49,11 @@ impl Wheel {
         let slot = ((at >> SLOT_SHIFT) + 1).clamp(self.next, self.next + SLOTS as u64 - 1);
         let at = at.min(slot << SLOT_SHIFT);
         let place = (slot % SLOTS as u64) as usize;
-        let node = Node { key, at, next: self.heads[place] };
+        let node = Node {
+            key,
+            at,
+            next: self.heads[place],
+        };
         self.heads[place] = self.store(node);
         self.occupied[place / 64] |= 1 << (place % 64);
         at

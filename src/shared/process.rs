@@ -72,11 +72,16 @@ impl Process {
 
     /// A worker tells how many client connections it has.
     pub fn set_load(&self, worker: WorkerId, connections: u32) {
-        self.loads[usize::from(worker.0)].0.store(connections, Ordering::Relaxed);
+        self.loads[usize::from(worker.0)]
+            .0
+            .store(connections, Ordering::Relaxed);
     }
 
     /// Every worker's client connections.
     pub fn loads(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
-        self.loads.iter().map(|load| load.0.load(Ordering::Relaxed)).enumerate()
+        self.loads
+            .iter()
+            .map(|load| load.0.load(Ordering::Relaxed))
+            .enumerate()
     }
 }

@@ -37,20 +37,45 @@ impl Worker {
     pub(super) fn listen(&mut self, id: ListenerId, place: Place, mut listener: Listener) {
         let slot = self.listeners.iter().position(|listening| !listening.is_open());
         let slot = slot.unwrap_or_else(|| {
-            self.listeners.push(Listening { id, place, listener: None, ready: false, key_generation: 0 });
+            self.listeners.push(Listening {
+                id,
+                place,
+                listener: None,
+                ready: false,
+                key_generation: 0,
+            });
             self.listeners.len() - 1
         });
         let generation = self.listeners[slot].key_generation + 1;
-        let token = Token { kind: Kind::Listener, key: Key { slot: slot as u32, generation } };
+        let token = Token {
+            kind: Kind::Listener,
+            key: Key {
+                slot: slot as u32,
+                generation,
+            },
+        };
         if let Err(error) = self.poller.register_listener(&mut listener, token) {
-            return self.messages.say(Level::Error, "cannot watch a listening socket", &[("error", &error)]);
+            return self.messages.say(
+                Level::Error,
+                "cannot watch a listening socket",
+                &[("error", &error)],
+            );
         }
         // Clients may have come before the registration; an edge for them is not promised.
-        self.listeners[slot] = Listening { id, place, listener: Some(listener), ready: true, key_generation: generation };
+        self.listeners[slot] = Listening {
+            id,
+            place,
+            listener: Some(listener),
+            ready: true,
+            key_generation: generation,
+        };
     }
 
     pub(super) fn rename(&mut self, place: Place, id: ListenerId) {
-        self.listeners.iter_mut().filter(|listening| listening.place == place).for_each(|it| it.id = id);
+        self.listeners
+            .iter_mut()
+            .filter(|listening| listening.place == place)
+            .for_each(|it| it.id = id);
     }
 
     /// Accepts what waits, then closes the sockets of one address, or all.
@@ -73,14 +98,18 @@ impl Worker {
     pub(super) fn accept_all(&mut self) {
         if self.accept_resume <= self.now {
             self.accept_resume = NEVER;
-            self.listeners.iter_mut().for_each(|listening| listening.ready = listening.is_open());
+            self.listeners
+                .iter_mut()
+                .for_each(|listening| listening.ready = listening.is_open());
         }
         for place in 0..self.listeners.len() {
             if !self.listeners[place].ready {
                 continue;
             }
             for _ in 0..self.tuning.max_accept {
-                let Some((id, accepted)) = self.accept_one(place) else { break };
+                let Some((id, accepted)) = self.accept_one(place) else {
+                    break;
+                };
                 self.place(id, accepted);
             }
         }
@@ -102,10 +131,13 @@ impl Worker {
             // The client gave up while it waited: the next one is behind it.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => None,
             Err(error) => {
-                self.listeners.iter_mut().for_each(|listening| listening.ready = false);
+                self.listeners
+                    .iter_mut()
+                    .for_each(|listening| listening.ready = false);
                 self.accept_resume = self.now + PAUSE;
                 self.statistics().accept_pauses.count();
-                self.messages.say(Level::Warn, "accepting pauses", &[("error", &error)]);
+                self.messages
+                    .say(Level::Warn, "accepting pauses", &[("error", &error)]);
                 None
             }
         }
@@ -115,15 +147,18 @@ impl Worker {
     fn place(&mut self, id: ListenerId, accepted: Accepted) {
         let own = usize::from(self.id.0);
         let generation = self.tables.get(self.tables.current());
-        let Some(listener) = generation.listener(id) else { return self.admit(id, accepted) };
-        let loads = self.process.loads().filter(|(worker, _)| listener.accepts(*worker));
+        let Some(listener) = generation.listener(id) else {
+            return self.admit(id, accepted);
+        };
+        let loads = self
+            .process
+            .loads()
+            .filter(|(worker, _)| listener.accepts(*worker));
         match schedule::hand_off(own, loads, self.sessions.len() as u32) {
-            Some(other) => {
-                match self.postboxes[other].hand_off((id, accepted)) {
-                    Ok(()) => self.statistics().hand_offs_given.count(),
-                    Err((id, accepted)) => self.admit(id, accepted),
-                }
-            }
+            Some(other) => match self.postboxes[other].hand_off((id, accepted)) {
+                Ok(()) => self.statistics().hand_offs_given.count(),
+                Err((id, accepted)) => self.admit(id, accepted),
+            },
             None => self.admit(id, accepted),
         }
     }
@@ -149,10 +184,17 @@ impl Worker {
             timer_at: NEVER,
         });
         let session = self.sessions.get_mut(key).expect("just inserted");
-        let token = Token { kind: Kind::Client, key };
+        let token = Token {
+            kind: Kind::Client,
+            key,
+        };
         if let Err(error) = self.poller.register(&mut session.stream, token) {
             self.sessions.remove(key);
-            return self.messages.say(Level::Error, "cannot watch a client connection", &[("error", &error)]);
+            return self.messages.say(
+                Level::Error,
+                "cannot watch a client connection",
+                &[("error", &error)],
+            );
         }
         self.process.set_load(self.id, self.sessions.len() as u32);
         if let Some(statistics) = self.listener_statistics(listener) {

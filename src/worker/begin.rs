@@ -1,21 +1,26 @@
 //! From a complete head to an exchange: route, edits, the request as it will go out, the first bytes of its body.
 
-use super::{Current, Worker};
 use super::client::Answered;
 use super::session::{Account, Keep, Live, Phase, TunnelEnds};
+use super::{Current, Worker};
 use crate::decide::cause::Cause;
 use crate::decide::edit::Edits;
 use crate::decide::exchange::{Arrival, Asked, Event, Exchange, Idempotent};
 use crate::decide::reuse::OpenReason;
 use crate::decide::route::{self, Action, BackendRef, NO_ROUTE_STATUS, Outcome};
 use crate::decide::settings::{Forwarded, VIA_MINOR};
-use crate::http1::{self, Body, BodyError, Framing, Method, Output, RequestHead, ResponseHead, TrailerLimits, Version};
+use crate::http1::{
+    self, Body, BodyError, Framing, Method, Output, RequestHead, ResponseHead, TrailerLimits, Version,
+};
 use crate::net::Key;
 use crate::shared::generation::ListenerId;
 use std::io::Write;
 
 /// Bounds of a trailer section.
-pub(super) const TRAILERS: TrailerLimits = TrailerLimits { bytes_max: 8 << 10, fields_max: 64 };
+pub(super) const TRAILERS: TrailerLimits = TrailerLimits {
+    bytes_max: 8 << 10,
+    fields_max: 64,
+};
 
 /// The route of a request, told without borrowing it.
 enum Routed {
@@ -28,11 +33,18 @@ impl Worker {
     /// Begins to serve the request at the start of `bytes`; tells how many of them are used up.
     pub(super) fn begin(&mut self, key: Key, place: u32, head: &mut RequestHead, bytes: &[u8]) -> usize {
         let now = self.now;
-        let session = self.sessions.get_mut(key).expect("the session that sent the head");
+        let session = self
+            .sessions
+            .get_mut(key)
+            .expect("the session that sent the head");
         session.requests = session.requests.saturating_add(1);
         let (listener_id, client, since, pinned) =
             (session.listener, session.client, session.since, session.pinned);
-        session.keep = if head.keep_alive && pinned.is_none() && !self.draining { Keep::Yes } else { Keep::No };
+        session.keep = if head.keep_alive && pinned.is_none() && !self.draining {
+            Keep::Yes
+        } else {
+            Keep::No
+        };
         if let Some(statistics) = self.listener_statistics(listener_id) {
             statistics.requests.count();
         }
@@ -45,7 +57,10 @@ impl Worker {
             scheme: "http",
         };
         let Worker { tables, random, .. } = self;
-        let listener = tables.get(place).listener(listener_id).expect("its limits were read");
+        let listener = tables
+            .get(place)
+            .listener(listener_id)
+            .expect("its limits were read");
         let choice = listener.settings.routes.choose(&asked, random);
         let route = choice.route;
         let routed = match choice.outcome {
@@ -82,9 +97,19 @@ impl Worker {
             }
         };
         let consumed = head.length + first;
-        let arrival = if body.is_done() { Arrival::Whole } else { Arrival::BodyFollows };
-        let idempotent = if head.method.is_idempotent() { Idempotent::Yes } else { Idempotent::No };
-        let effort = self.tables.get(place).backends[usize::from(backend.0)].settings.effort;
+        let arrival = if body.is_done() {
+            Arrival::Whole
+        } else {
+            Arrival::BodyFollows
+        };
+        let idempotent = if head.method.is_idempotent() {
+            Idempotent::Yes
+        } else {
+            Idempotent::No
+        };
+        let effort = self.tables.get(place).backends[usize::from(backend.0)]
+            .settings
+            .effort;
         let response_lines = self.prepare_response_lines(key, place, route, backend, &asked);
         self.tables.hold(place);
         let exchange = self.exchanges.insert(Live {
@@ -110,9 +135,15 @@ impl Worker {
             server_active: now,
             pause_until: 0,
             tunnel: TunnelEnds::default(),
-            account: Account { bytes_in: consumed as u64, ..account },
+            account: Account {
+                bytes_in: consumed as u64,
+                ..account
+            },
         });
-        let session = self.sessions.get_mut(key).expect("the session that sent the head");
+        let session = self
+            .sessions
+            .get_mut(key)
+            .expect("the session that sent the head");
         session.phase = Phase::Busy(exchange);
         self.drive(exchange, Event::Start(Asked { idempotent, arrival }));
         consumed
@@ -150,10 +181,18 @@ impl Worker {
         head: &mut RequestHead,
         bytes: &[u8],
     ) {
-        let Worker { tables, sessions, additions, .. } = self;
+        let Worker {
+            tables,
+            sessions,
+            additions,
+            ..
+        } = self;
         let session = sessions.get(key).expect("the session that sent the head");
         let generation = tables.get(place);
-        let listener = &generation.listener(session.listener).expect("its limits were read").settings;
+        let listener = &generation
+            .listener(session.listener)
+            .expect("its limits were read")
+            .settings;
         additions.clear();
         if !listener.via.is_empty() {
             additions.extend_from_slice(&listener.via);
@@ -179,7 +218,10 @@ impl Worker {
         }
         let of_route = route.map(|at| &listener.routes.routes[usize::from(at)].request_edits);
         let of_backend = &generation.backends[usize::from(backend.0)].settings.request_edits;
-        for edits in [Some(&listener.request_edits), of_route, Some(of_backend)].into_iter().flatten() {
+        for edits in [Some(&listener.request_edits), of_route, Some(of_backend)]
+            .into_iter()
+            .flatten()
+        {
             if !edits.is_empty() {
                 edits.apply(asked, |name| head.drop_named(bytes, name), additions);
             }
@@ -202,18 +244,40 @@ impl Worker {
         }
         let mut lines = self.buffers.small();
         let all = response_edits(self.tables.get(place), session.listener, route, backend.0);
-        all.iter().flatten().for_each(|edits| edits.render(asked, &mut lines));
+        all.iter()
+            .flatten()
+            .for_each(|edits| edits.render(asked, &mut lines));
         Some(lines)
     }
 
     /// Applies the edits of a response: its own fields go, ours are in `additions`.
-    pub(super) fn prepare_response_additions(&mut self, exchange: Key, head: &mut ResponseHead, bytes: &[u8]) {
+    pub(super) fn prepare_response_additions(
+        &mut self,
+        exchange: Key,
+        head: &mut ResponseHead,
+        bytes: &[u8],
+    ) {
         self.additions.clear();
-        let Worker { tables, sessions, exchanges, additions, .. } = self;
-        let Some(live) = exchanges.get(exchange) else { return };
+        let Worker {
+            tables,
+            sessions,
+            exchanges,
+            additions,
+            ..
+        } = self;
+        let Some(live) = exchanges.get(exchange) else {
+            return;
+        };
         let Some(lines) = &live.response_lines else { return };
-        let Some(session) = sessions.get(live.session) else { return };
-        let all = response_edits(tables.get(live.generation), session.listener, live.route, live.backend);
+        let Some(session) = sessions.get(live.session) else {
+            return;
+        };
+        let all = response_edits(
+            tables.get(live.generation),
+            session.listener,
+            live.route,
+            live.backend,
+        );
         for edits in all.iter().flatten() {
             edits.drop_fields(|name| head.drop_named(bytes, name));
         }
@@ -233,7 +297,9 @@ impl Worker {
     ) -> usize {
         let generation = self.tables.get(place).clone(); // not on the path of a forwarded request
         let session = self.sessions.get(key).expect("the session that sent the head");
-        let listener = generation.listener(session.listener).expect("its limits were read");
+        let listener = generation
+            .listener(session.listener)
+            .expect("its limits were read");
         let route = usize::from(route.expect("only a rule answers here"));
         let mut lines = std::mem::take(&mut self.additions);
         lines.clear();
@@ -242,19 +308,34 @@ impl Worker {
             Action::Redirect(redirect) => match redirect.render(asked, &mut lines) {
                 Ok(()) => {
                     let status = redirect.status.code();
-                    (status, *b"LR", self.compose(status, answered, &lines, Some((b"", b""))))
+                    (
+                        status,
+                        *b"LR",
+                        self.compose(status, answered, &lines, Some((b"", b""))),
+                    )
                 }
                 // RD-6: the value would have split the response.
                 Err(_) => (400, *b"PR", self.compose(400, answered, b"", None)),
             },
             Action::Respond(respond) => {
                 let body = (respond.content_type().as_bytes(), respond.body());
-                (respond.status(), *b"LR", self.compose(respond.status(), answered, b"", Some(body)))
+                (
+                    respond.status(),
+                    *b"LR",
+                    self.compose(respond.status(), answered, b"", Some(body)),
+                )
             }
             Action::Deny(status) => (*status, *b"PR", self.compose(*status, answered, b"", None)),
             Action::Backend(_) => unreachable!("a backend is not answered here"),
         };
-        self.log_local(key, account, status, termination, Some(route as u16), head.version);
+        self.log_local(
+            key,
+            account,
+            status,
+            termination,
+            Some(route as u16),
+            head.version,
+        );
         self.deliver(key, status, keep);
         self.additions = lines;
         consumed
@@ -281,7 +362,11 @@ impl Worker {
         let session = self.sessions.get(key).expect("the session that sent the head");
         let bodiless = matches!(head.framing, Framing::None | Framing::Length(0));
         let keep = if bodiless { session.keep } else { Keep::No };
-        let answered = Answered { version: head.version, head_request: head.method == Method::Head, keep };
+        let answered = Answered {
+            version: head.version,
+            head_request: head.method == Method::Head,
+            keep,
+        };
         (answered, if bodiless { head.length } else { bytes.len() })
     }
 }
@@ -296,7 +381,9 @@ fn response_edits(
     let listener = generation.listener(listener).map(|entry| &entry.settings);
     [
         listener.map(|settings| &settings.response_edits),
-        listener.zip(route).map(|(settings, at)| &settings.routes.routes[usize::from(at)].response_edits),
+        listener
+            .zip(route)
+            .map(|(settings, at)| &settings.routes.routes[usize::from(at)].response_edits),
         Some(&generation.backends[usize::from(backend)].settings.response_edits),
     ]
 }

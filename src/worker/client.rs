@@ -18,12 +18,18 @@ pub(super) struct Answered {
 }
 
 /// Nothing was understood of the message: the form that every client understands.
-const UNKNOWN: Answered = Answered { version: Version::Http11, head_request: false, keep: Keep::No };
+const UNKNOWN: Answered = Answered {
+    version: Version::Http11,
+    head_request: false,
+    keep: Keep::No,
+};
 
 impl Worker {
     /// Reads the next request's head, or closes an idle connection that has ended.
     pub(super) fn read_request(&mut self, key: Key, scratch: &mut [u8]) -> bool {
-        let Some(session) = self.sessions.get_mut(key) else { return false };
+        let Some(session) = self.sessions.get_mut(key) else {
+            return false;
+        };
         if session.has_output() {
             return false; // the last answer first: back-pressure is not reading
         }
@@ -151,7 +157,11 @@ impl Worker {
         extra: &[u8],
         body: Option<(&[u8], &[u8])>,
     ) -> Keep {
-        let keep = if self.draining || to.keep == Keep::No { Keep::No } else { Keep::Yes };
+        let keep = if self.draining || to.keep == Keep::No {
+            Keep::No
+        } else {
+            Keep::Yes
+        };
         let connection = match keep {
             Keep::Yes => ClientConnection::KeepAlive,
             Keep::No => ClientConnection::Close,
@@ -177,7 +187,9 @@ impl Worker {
 
     /// The session waits for its next request; pipelined bytes may hold it already.
     pub(super) fn next_request(&mut self, key: Key) {
-        let Some(session) = self.sessions.get_mut(key) else { return };
+        let Some(session) = self.sessions.get_mut(key) else {
+            return;
+        };
         session.phase = Phase::Idle;
         session.since = self.now;
         session.active = self.now;
@@ -185,7 +197,9 @@ impl Worker {
 
     /// Nothing more is read as a request.
     pub(super) fn begin_closing(&mut self, key: Key, manner: Manner) {
-        let Some(session) = self.sessions.get_mut(key) else { return };
+        let Some(session) = self.sessions.get_mut(key) else {
+            return;
+        };
         session.phase = Phase::Closing(manner);
         session.since = self.now;
         session.unseen = false;
@@ -194,7 +208,9 @@ impl Worker {
 
     /// Goes on with a close.
     pub(super) fn advance_closing(&mut self, key: Key, manner: Manner, scratch: &mut [u8]) -> bool {
-        let Some(session) = self.sessions.get_mut(key) else { return false };
+        let Some(session) = self.sessions.get_mut(key) else {
+            return false;
+        };
         if session.has_output() {
             if session.stream.is_dead() {
                 self.close(key);
@@ -228,13 +244,17 @@ impl Worker {
 
     /// Writes the parts to the client at once; what it does not take is kept. An error means that it is gone.
     pub(super) fn write_client(&mut self, key: Key, parts: &[&[u8]]) -> std::io::Result<()> {
-        let Some(session) = self.sessions.get_mut(key) else { return Ok(()) };
+        let Some(session) = self.sessions.get_mut(key) else {
+            return Ok(());
+        };
         let mut sent = 0;
         if !session.has_output() {
             sent = match parts {
                 [] => 0,
                 [whole] => session.stream.write(whole)?,
-                [head, body] => session.stream.write_vectored(&[IoSlice::new(head), IoSlice::new(body)])?,
+                [head, body] => session
+                    .stream
+                    .write_vectored(&[IoSlice::new(head), IoSlice::new(body)])?,
                 _ => 0,
             };
             if sent > 0 {
@@ -256,7 +276,9 @@ impl Worker {
 
     /// Sends on what the client did not take before.
     pub(super) fn flush_client(&mut self, key: Key) -> bool {
-        let Some(session) = self.sessions.get_mut(key) else { return false };
+        let Some(session) = self.sessions.get_mut(key) else {
+            return false;
+        };
         if !session.has_output() || !session.stream.is_writable() {
             return false;
         }
@@ -289,13 +311,17 @@ impl Worker {
 
     /// A phase took too long.
     pub(super) fn expire(&mut self, key: Key, due: Due) {
-        let Some(session) = self.sessions.get(key) else { return };
+        let Some(session) = self.sessions.get(key) else {
+            return;
+        };
         let (listener, phase) = (session.listener, session.phase);
         if let Some(statistics) = self.listener_statistics(listener) {
             match due {
                 Due::KeepAlive => statistics.timeouts.count(statistics::Phase::KeepAlive),
                 Due::Head => statistics.timeouts.count(statistics::Phase::HttpRequest),
-                Due::Linger | Due::Phase(Timer::Client) => statistics.timeouts.count(statistics::Phase::Client),
+                Due::Linger | Due::Phase(Timer::Client) => {
+                    statistics.timeouts.count(statistics::Phase::Client)
+                }
                 Due::Phase(Timer::Server) => statistics.timeouts.count(statistics::Phase::Server),
                 Due::Phase(Timer::Tunnel) => statistics.timeouts.count(statistics::Phase::Tunnel),
                 Due::Pause => {}
@@ -320,7 +346,9 @@ impl Worker {
 
     /// Closes a client connection on which no request is in progress.
     pub(super) fn close(&mut self, key: Key) {
-        let Some(mut session) = self.sessions.remove(key) else { return };
+        let Some(mut session) = self.sessions.remove(key) else {
+            return;
+        };
         for private in std::mem::take(&mut session.private) {
             self.close_private(private);
         }

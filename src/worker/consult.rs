@@ -7,7 +7,12 @@ use crate::policy::ServerIndex;
 impl Worker {
     /// The server for a request, another than `avoid` if there is one (LB-3); `None` when none is usable.
     pub(super) fn choose(&mut self, exchange: Key, avoid: Option<ServerIndex>) -> Option<ServerIndex> {
-        let Worker { tables, exchanges, random, .. } = self;
+        let Worker {
+            tables,
+            exchanges,
+            random,
+            ..
+        } = self;
         let live = exchanges.get_mut(exchange)?;
         let table = &tables.get(live.generation).backends[usize::from(live.backend)].table;
         let chosen = table.pick(avoid, random);

@@ -1,7 +1,7 @@
 //! Which limit ends the present phase of a session, and when. The owner's truth behind the lazy wheel.
 
-use super::session::{Due, Live, Manner, NEVER, Phase, Session};
 use super::Worker;
+use super::session::{Due, Live, Manner, NEVER, Phase, Session};
 use crate::decide::exchange::{RequestSide, ResponseSide, ServerSide, Timer};
 use crate::net::{Key, Micros};
 
@@ -44,9 +44,10 @@ impl Worker {
         match (live.machine.server(), live.machine.response()) {
             (ServerSide::Pausing(_), _) => (live.pause_until, Due::Pause),
             (ServerSide::Connecting(_), _) => (live.server_active + settings.connect, server),
-            (_, ResponseSide::Tunnel) => {
-                (session.active.max(live.server_active) + tunnel, Due::Phase(Timer::Tunnel))
-            }
+            (_, ResponseSide::Tunnel) => (
+                session.active.max(live.server_active) + tunnel,
+                Due::Phase(Timer::Tunnel),
+            ),
             _ => {
                 let body_awaited = live.machine.request() == RequestSide::Arriving && live.all_sent();
                 if session.has_output() || body_awaited && live.awaited() {
@@ -60,7 +61,9 @@ impl Worker {
 
     /// Sees to it that the wheel will look at the session in time.
     pub(super) fn arm(&mut self, key: Key) {
-        let Some(session) = self.sessions.get(key) else { return };
+        let Some(session) = self.sessions.get(key) else {
+            return;
+        };
         let (deadline, _) = self.deadline(session);
         if deadline < session.timer_at {
             let at = self.wheel.insert(key, deadline);
@@ -70,7 +73,9 @@ impl Worker {
 
     /// The wheel says that it is time to look at a session.
     pub(super) fn look(&mut self, key: Key, at: Micros) {
-        let Some(session) = self.sessions.get_mut(key) else { return };
+        let Some(session) = self.sessions.get_mut(key) else {
+            return;
+        };
         if session.timer_at != at {
             return; // an older entry; the session has a newer, earlier one
         }

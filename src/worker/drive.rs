@@ -16,7 +16,9 @@ use crate::sync::Arc;
 impl Worker {
     /// Tells an exchange what happened and does what it wants.
     pub(super) fn drive(&mut self, exchange: Key, event: Event) {
-        let Some(live) = self.exchanges.get_mut(exchange) else { return };
+        let Some(live) = self.exchanges.get_mut(exchange) else {
+            return;
+        };
         let commands = live.machine.on(event);
         for command in commands.as_slice() {
             self.carry_out(exchange, *command);
@@ -35,7 +37,11 @@ impl Worker {
             }
             Command::ReleaseSlot(server) => self.release_slot(exchange, server),
             Command::Lend(server) => {
-                let found = if self.lend(exchange, server) { Found::Idle } else { Found::Nothing };
+                let found = if self.lend(exchange, server) {
+                    Found::Idle
+                } else {
+                    Found::Nothing
+                };
                 self.drive(exchange, Event::Lent(found));
             }
             Command::Connect(server) => self.connect(exchange, server),
@@ -72,7 +78,9 @@ impl Worker {
     }
 
     fn take_slot(&mut self, exchange: Key, server: ServerIndex) -> Taken {
-        let Some(live) = self.exchanges.get(exchange) else { return Taken::Refused };
+        let Some(live) = self.exchanges.get(exchange) else {
+            return Taken::Refused;
+        };
         let table = &self.backend(live).table;
         let entry = table.at(server);
         if entry.server.slots.take(entry.limit) {
@@ -83,18 +91,31 @@ impl Worker {
     }
 
     fn release_slot(&mut self, exchange: Key, server: ServerIndex) {
-        let Some(live) = self.exchanges.get(exchange) else { return };
+        let Some(live) = self.exchanges.get(exchange) else {
+            return;
+        };
         let table = &self.backend(live).table;
         let released = table.at(server).server.slots.release();
-        debug_assert!(matches!(released, Release::Lowered), "nobody waits where there is no queue");
+        debug_assert!(
+            matches!(released, Release::Lowered),
+            "nobody waits where there is no queue"
+        );
         table.changed(server);
     }
 
     fn pause(&mut self, exchange: Key) {
-        let Some(live) = self.exchanges.get(exchange) else { return };
+        let Some(live) = self.exchanges.get(exchange) else {
+            return;
+        };
         let settings = &self.backend(live).settings;
-        let (until, session) = (self.now + settings.turn_around.min(settings.connect), live.session);
-        self.exchanges.get_mut(exchange).expect("looked up above").pause_until = until;
+        let (until, session) = (
+            self.now + settings.turn_around.min(settings.connect),
+            live.session,
+        );
+        self.exchanges
+            .get_mut(exchange)
+            .expect("looked up above")
+            .pause_until = until;
         self.arm(session);
     }
 
@@ -107,10 +128,15 @@ impl Worker {
 
     /// Our own answer in place of the server's.
     fn answer(&mut self, exchange: Key, failure: Failure) {
-        let Some(mut live) = self.finish(exchange) else { return };
+        let Some(mut live) = self.finish(exchange) else {
+            return;
+        };
         let session = live.session;
         let whole = live.machine.request() == RequestSide::Complete;
-        let keep = self.sessions.get(session).map_or(Keep::No, |session| session.keep);
+        let keep = self
+            .sessions
+            .get(session)
+            .map_or(Keep::No, |session| session.keep);
         let to = Answered {
             version: live.version,
             head_request: live.method == Method::Head,
@@ -128,11 +154,15 @@ impl Worker {
 
     /// The exchange is over; the client's connection goes on or closes.
     fn next(&mut self, exchange: Key, client: Client) {
-        let Some(mut live) = self.finish(exchange) else { return };
+        let Some(mut live) = self.finish(exchange) else {
+            return;
+        };
         let key = live.session;
         self.log_finished(&mut live, *b"--", "");
         self.retire(live);
-        let Some(session) = self.sessions.get(key) else { return };
+        let Some(session) = self.sessions.get(key) else {
+            return;
+        };
         match client {
             Client::Whole if session.keep == Keep::Yes => self.next_request(key),
             // More than the request is here, or on its way: a close would reset what was sent (RFC 9112 §9.6).
@@ -146,14 +176,18 @@ impl Worker {
 
     /// A response that cannot be completed: the client must not take what it has for the whole.
     fn cut(&mut self, exchange: Key, failure: Failure) {
-        let Some(mut live) = self.finish(exchange) else { return };
+        let Some(mut live) = self.finish(exchange) else {
+            return;
+        };
         let key = live.session;
         let ends_with_close = live.response_body.framing() == Framing::UntilClose || live.decoded;
         let cause = Cause::Exchange(failure);
         self.count_cause(key, cause);
         self.log_finished(&mut live, failure.termination(), cause.word());
         self.retire(live);
-        let Some(session) = self.sessions.get(key) else { return };
+        let Some(session) = self.sessions.get(key) else {
+            return;
+        };
         if ends_with_close || failure == Failure::ClientStalled {
             session.stream.reset_on_close();
             return self.close(key);
@@ -163,9 +197,15 @@ impl Worker {
 
     /// The client left.
     fn forget(&mut self, exchange: Key) {
-        let Some(mut live) = self.finish(exchange) else { return };
+        let Some(mut live) = self.finish(exchange) else {
+            return;
+        };
         let key = live.session;
-        let phase = if live.account.response_began > 0 { *b"CD" } else { *b"CH" };
+        let phase = if live.account.response_began > 0 {
+            *b"CD"
+        } else {
+            *b"CH"
+        };
         self.log_finished(&mut live, phase, "client_abort");
         self.retire(live);
         self.close(key);

@@ -34,7 +34,9 @@ pub use buffers::CommonBuffers;
 
 use crate::decide::schedule;
 use crate::http1::{RequestHead, ResponseHead};
-use crate::net::{Accepted, Address, Connection, Key, Kind, Listener, Micros, Poller, Ready, Slab, Waker, Wheel};
+use crate::net::{
+    Accepted, Address, Connection, Key, Kind, Listener, Micros, Poller, Ready, Slab, Waker, Wheel,
+};
 use crate::observe::batch::Batcher;
 use crate::observe::messages::{Level, Messages};
 use crate::policy::{ServerId, WorkerId};
@@ -209,7 +211,11 @@ impl Worker {
         while !self.stopping && !(self.draining && self.sessions.is_empty()) {
             if let Err(error) = self.turn() {
                 // The poll itself failed: this worker cannot go on, and the process is better started again.
-                self.messages.tell(Level::Error, "a worker cannot wait for events and ends", &[("error", &error)]);
+                self.messages.tell(
+                    Level::Error,
+                    "a worker cannot wait for events and ends",
+                    &[("error", &error)],
+                );
                 break;
             }
         }
@@ -241,7 +247,11 @@ impl Worker {
         if !self.run.is_empty() || self.listeners.iter().any(|listening| listening.ready) {
             return Some(Duration::ZERO);
         }
-        let next = self.wheel.next_deadline().unwrap_or(session::NEVER).min(self.accept_resume);
+        let next = self
+            .wheel
+            .next_deadline()
+            .unwrap_or(session::NEVER)
+            .min(self.accept_resume);
         if next == session::NEVER {
             return None;
         }
@@ -258,7 +268,9 @@ impl Worker {
 
     /// Wall-clock time is only for the log: everything else runs on the monotonic clock.
     fn read_wall_clock(&mut self) {
-        let wall = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let wall = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
         self.wall_at_zero_ms = (wall.as_millis() as u64).saturating_sub(self.now / 1000);
         self.wall_read = self.now;
     }
@@ -269,7 +281,9 @@ impl Worker {
             Kind::Wake => {}
             Kind::Listener => {
                 if let Some(listening) = self.listeners.get_mut(key.slot as usize) {
-                    listening.ready = listening.key_generation == key.generation && listening.is_open();
+                    listening.ready |= listening.key_generation == key.generation
+                        && listening.is_open()
+                        && self.accept_resume == session::NEVER;
                 }
             }
             Kind::Client => {
@@ -279,7 +293,9 @@ impl Worker {
                 }
             }
             Kind::Server => match self.upstreams.get_mut(key) {
-                Some(Upstream::Lent { connection, session, .. }) => {
+                Some(Upstream::Lent {
+                    connection, session, ..
+                }) => {
                     connection.stream.mark(event);
                     let session = *session;
                     self.enqueue(session);
@@ -360,7 +376,8 @@ impl Worker {
     fn guarded(&mut self, key: Key, step: impl FnOnce(&mut Worker)) {
         if catch_unwind(AssertUnwindSafe(|| step(self))).is_err() {
             self.statistics().panics.count();
-            self.messages.say(Level::Error, "a session ended in a panic of ours", &[]);
+            self.messages
+                .say(Level::Error, "a session ended in a panic of ours", &[]);
             self.scratch.resize(SCRATCH, 0);
             self.abandon(key);
         }
@@ -384,7 +401,9 @@ impl Worker {
     /// One round: whatever can move, moves once. `false` when nothing did.
     fn advance(&mut self, key: Key, scratch: &mut [u8]) -> bool {
         let flushed = self.flush_client(key);
-        let Some(session) = self.sessions.get(key) else { return false };
+        let Some(session) = self.sessions.get(key) else {
+            return false;
+        };
         let moved = match session.phase {
             Phase::Idle | Phase::Head => self.read_request(key, scratch),
             Phase::Busy(exchange) => self.advance_exchange(key, exchange, scratch),
@@ -395,7 +414,9 @@ impl Worker {
 
     /// Takes up a newer generation and lets go of what the former had.
     fn refresh(&mut self) {
-        let Some((former, generation)) = self.tables.refresh() else { return };
+        let Some((former, generation)) = self.tables.refresh() else {
+            return;
+        };
         self.learn_servers();
         self.pin_sessions(former, &generation);
         self.close_retired_pools(&generation);
@@ -418,7 +439,11 @@ impl Worker {
 
     fn learn_servers(&mut self) {
         let generation = self.tables.get(self.tables.current()).clone();
-        for server in generation.backends.iter().flat_map(|backend| &backend.table.entries) {
+        for server in generation
+            .backends
+            .iter()
+            .flat_map(|backend| &backend.table.entries)
+        {
             let server = &server.server;
             let ServerId(place) = server.id;
             let place = place as usize;
@@ -430,7 +455,9 @@ impl Worker {
     }
 
     fn server(&self, id: ServerId) -> &Arc<Server<Connection>> {
-        self.servers[id.0 as usize].as_ref().expect("a server that a connection belongs to")
+        self.servers[id.0 as usize]
+            .as_ref()
+            .expect("a server that a connection belongs to")
     }
 }
 

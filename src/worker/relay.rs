@@ -21,16 +21,26 @@ const HELD_MAX: usize = 16 << 10;
 /// where it lies.
 const COPIED_MAX: usize = 4 << 10;
 /// Limits of a response's head; beyond them it is no response.
-const RESPONSE_LIMITS: Limits = Limits { head_max: 60 << 10, request_line_max: 8 << 10, headers_max: 256 };
+const RESPONSE_LIMITS: Limits = Limits {
+    head_max: 60 << 10,
+    request_line_max: 8 << 10,
+    headers_max: 256,
+};
 
 impl Worker {
     /// One round of a request in progress.
     pub(super) fn advance_exchange(&mut self, key: Key, exchange: Key, scratch: &mut [u8]) -> bool {
-        if self.sessions.get(key).is_some_and(|session| session.stream.is_dead()) {
+        if self
+            .sessions
+            .get(key)
+            .is_some_and(|session| session.stream.is_dead())
+        {
             self.drive(exchange, Event::ClientGone);
             return true;
         }
-        let Some(live) = self.exchanges.get(exchange) else { return false };
+        let Some(live) = self.exchanges.get(exchange) else {
+            return false;
+        };
         match (live.machine.server(), live.machine.response()) {
             (ServerSide::Connecting(server), _) => self.check_connect(exchange, server),
             (ServerSide::Holding(..), ResponseSide::Tunnel) => self.relay_tunnel(key, exchange, scratch),
@@ -54,14 +64,18 @@ impl Worker {
 
     /// Sends what the server did not take before.
     fn send_rest(&mut self, exchange: Key) -> bool {
-        let Some(live) = self.exchanges.get_mut(exchange) else { return false };
+        let Some(live) = self.exchanges.get_mut(exchange) else {
+            return false;
+        };
         if live.all_sent() {
             return false;
         }
         let out = std::mem::take(&mut live.out);
         let sent = live.sent;
         let written = self.write_server(exchange, &out[sent..]);
-        let Some(live) = self.exchanges.get_mut(exchange) else { return true };
+        let Some(live) = self.exchanges.get_mut(exchange) else {
+            return true;
+        };
         live.out = out;
         match written {
             Ok(0) => false,
@@ -80,11 +94,16 @@ impl Worker {
     }
 
     fn write_server(&mut self, exchange: Key, bytes: &[u8]) -> io::Result<usize> {
-        let Some(stream) = self.upstream_stream(exchange) else { return Ok(0) };
+        let Some(stream) = self.upstream_stream(exchange) else {
+            return Ok(0);
+        };
         let n = stream.write(bytes)?;
         if n > 0 {
             let now = self.now;
-            let live = self.exchanges.get_mut(exchange).expect("its stream was just written to");
+            let live = self
+                .exchanges
+                .get_mut(exchange)
+                .expect("its stream was just written to");
             live.server_active = now;
             live.machine.on(Event::Written);
         }
@@ -93,11 +112,15 @@ impl Worker {
 
     /// The request's body, from the client to the server.
     fn relay_request(&mut self, key: Key, exchange: Key, scratch: &mut [u8]) -> bool {
-        let Some(live) = self.exchanges.get(exchange) else { return false };
+        let Some(live) = self.exchanges.get(exchange) else {
+            return false;
+        };
         if live.machine.request() == RequestSide::Complete || !live.all_sent() {
             return false;
         }
-        let Some(session) = self.sessions.get_mut(key) else { return false };
+        let Some(session) = self.sessions.get_mut(key) else {
+            return false;
+        };
         match session.stream.read(scratch) {
             Read::Bytes(n) => {
                 session.active = self.now;
@@ -120,7 +143,10 @@ impl Worker {
     fn request_bytes(&mut self, key: Key, exchange: Key, bytes: &[u8]) {
         let mut rewritten = std::mem::take(&mut self.rewritten);
         rewritten.clear();
-        let live = self.exchanges.get_mut(exchange).expect("the exchange that is relayed");
+        let live = self
+            .exchanges
+            .get_mut(exchange)
+            .expect("the exchange that is relayed");
         match live.request_body.advance(bytes, &mut rewritten) {
             Ok(step) => {
                 live.account.bytes_in += step.consumed as u64;
@@ -144,7 +170,10 @@ impl Worker {
 
     /// Sends a part of the body; all that came before it has gone. A part that may have to be sent again is kept.
     fn send_body(&mut self, exchange: Key, bytes: &[u8]) {
-        let live = self.exchanges.get_mut(exchange).expect("the exchange that is relayed");
+        let live = self
+            .exchanges
+            .get_mut(exchange)
+            .expect("the exchange that is relayed");
         if live.machine.wants_held() {
             if live.out.len() - live.head_length + bytes.len() <= HELD_MAX {
                 live.out.extend_from_slice(bytes);
@@ -169,9 +198,13 @@ impl Worker {
             return false;
         }
         let now = self.now;
-        let Some(stream) = self.upstream_stream(exchange) else { return false };
+        let Some(stream) = self.upstream_stream(exchange) else {
+            return false;
+        };
         let read = stream.read(scratch);
-        let Some(live) = self.exchanges.get_mut(exchange) else { return false };
+        let Some(live) = self.exchanges.get_mut(exchange) else {
+            return false;
+        };
         match read {
             Read::Bytes(n) => {
                 live.server_active = now;
@@ -209,7 +242,11 @@ impl Worker {
         let mut head = std::mem::take(&mut self.response);
         while let Some(live) = self.exchanges.get_mut(exchange) {
             let client = live.version;
-            let context = RequestContext { method: live.method, upgrade: live.upgrade, client };
+            let context = RequestContext {
+                method: live.method,
+                upgrade: live.upgrade,
+                client,
+            };
             match http1::parse_response(bytes, &RESPONSE_LIMITS, context, &mut head) {
                 Ok(Parsed::Partial) => {
                     if !bytes.is_empty() {
@@ -242,7 +279,13 @@ impl Worker {
     }
 
     /// HTTP/1.0 knows no interim responses (RFC 9110 §15.2).
-    fn forward_interim(&mut self, key: Key, head: &ResponseHead, client: Version, bytes: &[u8]) -> io::Result<()> {
+    fn forward_interim(
+        &mut self,
+        key: Key,
+        head: &ResponseHead,
+        client: Version,
+        bytes: &[u8],
+    ) -> io::Result<()> {
         if client == Version::Http10 {
             return Ok(());
         }
@@ -256,8 +299,13 @@ impl Worker {
 
     /// The final head and what came with it. In the usual case both leave in one write, from where they lie.
     fn response_head(&mut self, key: Key, exchange: Key, head: &mut ResponseHead, bytes: &[u8]) {
-        let Some(session) = self.sessions.get_mut(key) else { return };
-        let live = self.exchanges.get_mut(exchange).expect("the exchange that is answered");
+        let Some(session) = self.sessions.get_mut(key) else {
+            return;
+        };
+        let live = self
+            .exchanges
+            .get_mut(exchange)
+            .expect("the exchange that is answered");
         let client = live.version;
         let complete = live.machine.request() == RequestSide::Complete;
         if self.draining || !complete {
@@ -275,8 +323,11 @@ impl Worker {
         live.account.response_began = self.now;
         live.server_keeps = head.keep_alive;
         live.decoded = head.framing == Framing::Chunked && client == Version::Http10;
-        live.response_body =
-            if live.decoded { Body::decoding(head.framing, TRAILERS) } else { Body::new(head.framing, TRAILERS) };
+        live.response_body = if live.decoded {
+            Body::decoding(head.framing, TRAILERS)
+        } else {
+            Body::new(head.framing, TRAILERS)
+        };
 
         let mut rewritten = std::mem::take(&mut self.rewritten);
         rewritten.clear();
@@ -299,7 +350,10 @@ impl Worker {
                     _ => self.write_head_and_body(key, head, bytes, connection, client, body),
                 };
                 self.account_sent(exchange, body.len() + head.length);
-                let live = self.exchanges.get_mut(exchange).expect("the exchange that is answered");
+                let live = self
+                    .exchanges
+                    .get_mut(exchange)
+                    .expect("the exchange that is answered");
                 live.machine.on(Event::ResponseStarted);
                 match sent {
                     Err(_) => self.drive(exchange, Event::ClientGone),
@@ -338,7 +392,10 @@ impl Worker {
     fn response_bytes(&mut self, key: Key, exchange: Key, bytes: &[u8]) {
         let mut rewritten = std::mem::take(&mut self.rewritten);
         rewritten.clear();
-        let live = self.exchanges.get_mut(exchange).expect("the exchange that is answered");
+        let live = self
+            .exchanges
+            .get_mut(exchange)
+            .expect("the exchange that is answered");
         match live.response_body.advance(bytes, &mut rewritten) {
             Ok(step) => {
                 let outgoing = match step.output {
@@ -358,7 +415,10 @@ impl Worker {
     }
 
     fn response_done(&mut self, exchange: Key, excess: usize) {
-        let live = self.exchanges.get(exchange).expect("the exchange that is answered");
+        let live = self
+            .exchanges
+            .get(exchange)
+            .expect("the exchange that is answered");
         let afterwards = if excess > 0 {
             Afterwards::ExcessData
         } else if live.server_keeps && live.all_sent() {
@@ -393,7 +453,10 @@ impl Worker {
             }
             None => Vec::new(),
         };
-        let live = self.exchanges.get_mut(exchange).expect("the exchange that switches");
+        let live = self
+            .exchanges
+            .get_mut(exchange)
+            .expect("the exchange that switches");
         live.machine.on(Event::Switched);
         live.forget_sent();
         live.out.extend_from_slice(&early);
@@ -408,8 +471,14 @@ impl Worker {
         let sent = self.send_rest(exchange);
         let out = self.tunnel_from_client(key, exchange, scratch);
         let back = self.tunnel_from_server(key, exchange, scratch);
-        let Some(live) = self.exchanges.get(exchange) else { return true };
-        let flushed = live.all_sent() && self.sessions.get(key).is_some_and(|session| !session.has_output());
+        let Some(live) = self.exchanges.get(exchange) else {
+            return true;
+        };
+        let flushed = live.all_sent()
+            && self
+                .sessions
+                .get(key)
+                .is_some_and(|session| !session.has_output());
         if live.tunnel.client && live.tunnel.server && flushed {
             self.drive(exchange, Event::ServerGone);
             return true;
@@ -418,11 +487,15 @@ impl Worker {
     }
 
     fn tunnel_from_client(&mut self, key: Key, exchange: Key, scratch: &mut [u8]) -> bool {
-        let Some(live) = self.exchanges.get_mut(exchange) else { return false };
+        let Some(live) = self.exchanges.get_mut(exchange) else {
+            return false;
+        };
         if !live.all_sent() || live.tunnel.client {
             return false;
         }
-        let Some(session) = self.sessions.get_mut(key) else { return false };
+        let Some(session) = self.sessions.get_mut(key) else {
+            return false;
+        };
         match session.stream.read(scratch) {
             Read::Bytes(n) => {
                 session.active = self.now;
@@ -440,7 +513,9 @@ impl Worker {
             Read::Empty => false,
             Read::End => {
                 live.tunnel.client = true;
-                let ended = self.upstream_stream(exchange).is_none_or(|stream| stream.end().is_ok());
+                let ended = self
+                    .upstream_stream(exchange)
+                    .is_none_or(|stream| stream.end().is_ok());
                 if !ended {
                     self.drive(exchange, Event::ServerGone);
                 }
@@ -459,12 +534,17 @@ impl Worker {
         }
         let now = self.now;
         let ended = self.exchanges.get(exchange).is_none_or(|live| live.tunnel.server);
-        let Some(stream) = self.upstream_stream(exchange) else { return false };
+        let Some(stream) = self.upstream_stream(exchange) else {
+            return false;
+        };
         if ended {
             return false;
         }
         let read = stream.read(scratch);
-        let live = self.exchanges.get_mut(exchange).expect("its stream was just read");
+        let live = self
+            .exchanges
+            .get_mut(exchange)
+            .expect("its stream was just read");
         match read {
             Read::Bytes(n) => {
                 live.server_active = now;
@@ -502,6 +582,7 @@ impl Live {
 
     /// Whether the end of the connection is the end of the response.
     fn ends_with_close(&self) -> bool {
-        self.machine.response() == ResponseSide::Arriving && self.response_body.framing() == Framing::UntilClose
+        self.machine.response() == ResponseSide::Arriving
+            && self.response_body.framing() == Framing::UntilClose
     }
 }

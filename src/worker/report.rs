@@ -23,7 +23,12 @@ impl Worker {
     }
 
     /// Counts something of one server of an exchange.
-    pub(super) fn server_statistics(&self, exchange: Key, server: ServerIndex, count: impl FnOnce(&ServerStatistics)) {
+    pub(super) fn server_statistics(
+        &self,
+        exchange: Key,
+        server: ServerIndex,
+        count: impl FnOnce(&ServerStatistics),
+    ) {
         if let Some(live) = self.exchanges.get(exchange) {
             count(self.server_at(live, server).statistics.of(self.id));
         }
@@ -37,7 +42,11 @@ impl Worker {
 
     /// Begins to note what the log will say.
     pub(super) fn open_account(&mut self, since: Micros, head: &RequestHead, bytes: &[u8]) -> Account {
-        let mut account = Account { started: since, head_complete: self.now, ..Account::default() };
+        let mut account = Account {
+            started: since,
+            head_complete: self.now,
+            ..Account::default()
+        };
         if self.log.is_some() {
             let (method, target) = (head.method_name(bytes), head.target.of(bytes));
             account.texts = self.buffers.small();
@@ -53,7 +62,9 @@ impl Worker {
     /// A request that went to a server, or would have: the last word on it.
     pub(super) fn log_finished(&mut self, live: &mut Live, termination: [u8; 2], cause: &'static str) {
         let account = &live.account;
-        let Some(listener) = self.sessions.get(live.session).map(|session| session.listener) else { return };
+        let Some(listener) = self.sessions.get(live.session).map(|session| session.listener) else {
+            return;
+        };
         let total = self.now - account.started;
         if let Some(statistics) = self.listener_statistics(listener) {
             statistics.bytes_in.add(account.bytes_in);
@@ -68,13 +79,28 @@ impl Worker {
             statistics.bytes_in.add(account.bytes_in);
             statistics.bytes_out.add(account.server_bytes);
             if account.response_began > 0 {
-                statistics.responded(account.status, account.response_began.saturating_sub(account.connected));
+                statistics.responded(
+                    account.status,
+                    account.response_began.saturating_sub(account.connected),
+                );
             }
         }
         if self.log.is_some() {
             let account = std::mem::take(&mut live.account);
-            let names = Names { backend: Some((live.generation, live.backend)), server: account.server };
-            self.log(live.session, &account, live.version, live.route, termination, cause, names, total);
+            let names = Names {
+                backend: Some((live.generation, live.backend)),
+                server: account.server,
+            };
+            self.log(
+                live.session,
+                &account,
+                live.version,
+                live.route,
+                termination,
+                cause,
+                names,
+                total,
+            );
             live.account = account;
         }
     }
@@ -92,7 +118,10 @@ impl Worker {
         account.status = status;
         account.bytes_out = self.outgoing.len() as u64;
         if self.log.is_some() {
-            let names = Names { backend: None, server: None };
+            let names = Names {
+                backend: None,
+                server: None,
+            };
             let total = self.now - account.started;
             self.log(key, &account, version, route, termination, "", names, total);
         }
@@ -104,14 +133,36 @@ impl Worker {
         if self.log.is_none() {
             return;
         }
-        let Some(session) = self.sessions.get(key) else { return };
-        let account = Account { started: session.since, status: cause.status(), bytes_out: self.outgoing.len() as u64, ..Account::default() };
-        let names = Names { backend: None, server: None };
+        let Some(session) = self.sessions.get(key) else {
+            return;
+        };
+        let account = Account {
+            started: session.since,
+            status: cause.status(),
+            bytes_out: self.outgoing.len() as u64,
+            ..Account::default()
+        };
+        let names = Names {
+            backend: None,
+            server: None,
+        };
         let total = self.now - account.started;
-        self.log(key, &account, Version::Http11, None, cause.termination(), cause.word(), names, total);
+        self.log(
+            key,
+            &account,
+            Version::Http11,
+            None,
+            cause.termination(),
+            cause.word(),
+            names,
+            total,
+        );
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call per kind of ending; a struct would only rename them")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one call per kind of ending; a struct would only rename them"
+    )]
     fn log(
         &mut self,
         key: Key,
@@ -123,10 +174,22 @@ impl Worker {
         names: Names,
         total: Micros,
     ) {
-        let Worker { log: Some(log), sessions, tables, wall_at_zero_ms, .. } = self else { return };
+        let Worker {
+            log: Some(log),
+            sessions,
+            tables,
+            wall_at_zero_ms,
+            ..
+        } = self
+        else {
+            return;
+        };
         let Some(session) = sessions.get(key) else { return };
         let place = session.pinned.unwrap_or(tables.current());
-        let listener = tables.get(place).listener(session.listener).map_or("", |entry| &entry.name);
+        let listener = tables
+            .get(place)
+            .listener(session.listener)
+            .map_or("", |entry| &entry.name);
         let (mut backend, mut server) = ("", "");
         if let Some((generation, at)) = names.backend {
             let table = &tables.get(generation).backends[usize::from(at)].table;
@@ -151,7 +214,11 @@ impl Worker {
             bytes_out: account.bytes_out,
             timers: account.timers(total),
             retries: account.retries,
-            dispatch: if account.redispatched { Dispatch::Redispatched } else { Dispatch::First },
+            dispatch: if account.redispatched {
+                Dispatch::Redispatched
+            } else {
+                Dispatch::First
+            },
             termination: terminated(termination),
             reuse: match (account.connected, account.reused) {
                 (0, _) => Reuse::None,
@@ -164,7 +231,9 @@ impl Worker {
 
     /// An answer of ours that is about to be sent.
     pub(super) fn count_reply(&self, key: Key, status: u16, bytes: u64) {
-        let Some(session) = self.sessions.get(key) else { return };
+        let Some(session) = self.sessions.get(key) else {
+            return;
+        };
         if let Some(statistics) = self.listener_statistics(session.listener) {
             statistics.replies.count(status);
             statistics.bytes_out.add(bytes);
@@ -172,7 +241,9 @@ impl Worker {
     }
 
     pub(super) fn count_cause(&self, key: Key, cause: Cause) {
-        let Some(session) = self.sessions.get(key) else { return };
+        let Some(session) = self.sessions.get(key) else {
+            return;
+        };
         if let Some(statistics) = self.listener_statistics(session.listener) {
             statistics.refused[cause.index()].count();
         }
@@ -180,13 +251,20 @@ impl Worker {
 
     /// What came is no response: operators want to know why.
     pub(super) fn count_bad_response(&self, exchange: Key, bad: BadResponse) {
-        let Some(live) = self.exchanges.get(exchange) else { return };
+        let Some(live) = self.exchanges.get(exchange) else {
+            return;
+        };
         if let Some(index) = live.account.server {
             let server = self.server_at(live, index);
             server.statistics.of(self.id).response_errors.count();
             let (backend, reason) = (&server.backend, bad.reason());
-            let fields: Fields = &[("backend", backend), ("server", &server.name), ("reason", &reason)];
-            self.messages.say(Level::Warn, "a server sent what is no response", fields);
+            let fields: Fields = &[
+                ("backend", backend),
+                ("server", &server.name),
+                ("reason", &reason),
+            ];
+            self.messages
+                .say(Level::Warn, "a server sent what is no response", fields);
         }
     }
 }
@@ -195,7 +273,10 @@ impl Worker {
 fn terminated([by, phase]: [u8; 2]) -> Termination {
     let by = EndedBy::ALL.iter().find(|one| one.letter() == by);
     let phase = Phase::ALL.iter().find(|one| one.letter() == phase);
-    Termination { by: *by.unwrap_or(&EndedBy::Internal), phase: *phase.unwrap_or(&Phase::None) }
+    Termination {
+        by: *by.unwrap_or(&EndedBy::Internal),
+        phase: *phase.unwrap_or(&Phase::None),
+    }
 }
 
 /// Whose names a record carries.
@@ -207,12 +288,24 @@ struct Names {
 impl Account {
     fn timers(&self, total: Micros) -> Timers {
         let since = |end: Micros, start: Micros| {
-            if end == 0 { Timers::NOT_REACHED } else { end.saturating_sub(start) as i64 }
+            if end == 0 {
+                Timers::NOT_REACHED
+            } else {
+                end.saturating_sub(start) as i64
+            }
         };
         Timers {
             request: since(self.head_complete, self.started),
-            queue: if self.connected == 0 { Timers::NOT_REACHED } else { 0 },
-            connect: if self.reused { 0 } else { since(self.connected, self.connect_began) },
+            queue: if self.connected == 0 {
+                Timers::NOT_REACHED
+            } else {
+                0
+            },
+            connect: if self.reused {
+                0
+            } else {
+                since(self.connected, self.connect_began)
+            },
             response: since(self.response_began, self.connected),
             total: total as i64,
         }

@@ -1,7 +1,7 @@
 //! One client connection and the request that is in progress on it: the data, without the doing.
 
+use crate::decide::exchange::{Exchange, ResponseSide, Timer};
 use crate::decide::reuse::OpenReason;
-use crate::decide::exchange::{Exchange, ResponseSide, ServerSide, Timer};
 use crate::http1::{Body, Method, Version};
 use crate::net::{Connection, Key, Micros, Stream};
 use crate::policy::ServerId;
@@ -161,11 +161,22 @@ pub(super) struct Account {
 #[derive(Debug)]
 pub(super) enum Upstream {
     /// It serves a request, or is being opened for one.
-    Lent { connection: Connection, session: Key, server: ServerId },
+    Lent {
+        connection: Connection,
+        session: Key,
+        server: ServerId,
+    },
     /// It lies in the pool of this worker; events find it by its ticket.
-    Parked { ticket: Option<Ticket>, server: ServerId },
+    Parked {
+        ticket: Option<Ticket>,
+        server: ServerId,
+    },
     /// It is idle and belongs to one session.
-    Private { connection: Connection, session: Key, server: ServerId },
+    Private {
+        connection: Connection,
+        session: Key,
+        server: ServerId,
+    },
 }
 
 /// Which limit ends the present phase.
@@ -192,10 +203,5 @@ impl Live {
     /// Whether a byte of the final response has come.
     pub(super) fn awaited(&self) -> bool {
         self.machine.response() == ResponseSide::Awaited
-    }
-
-    /// Whether a connection is being opened.
-    pub(super) fn connecting(&self) -> bool {
-        matches!(self.machine.server(), ServerSide::Connecting(_))
     }
 }

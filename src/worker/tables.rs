@@ -24,7 +24,11 @@ impl Tables {
     pub(super) fn new(published: Arc<Published>) -> Tables {
         let mut published = arc_swap::Cache::new(published);
         let generation = published.load().clone();
-        Tables { published, held: vec![Some(Held { generation, users: 0 })], current: 0 }
+        Tables {
+            published,
+            held: vec![Some(Held { generation, users: 0 })],
+            current: 0,
+        }
     }
 
     /// Takes up a newer generation, if one was published; hands out the former and its place.
@@ -34,7 +38,10 @@ impl Tables {
         if Arc::ptr_eq(newest, &current.generation) {
             return None;
         }
-        let held = Held { generation: newest.clone(), users: 0 };
+        let held = Held {
+            generation: newest.clone(),
+            users: 0,
+        };
         let former = self.current;
         let former_generation = self.entry(former).generation.clone();
         self.current = match self.held.iter().position(Option::is_none) {

@@ -3,8 +3,8 @@
 //! A server connection keeps its slot in `upstreams`, and so its token, from its first registration to its close,
 //! also while it is parked: *resident* parking (DESIGN §5).
 
-use super::{Current, Worker};
 use super::session::Upstream;
+use super::{Current, Worker};
 use crate::decide::exchange::{Closing, ConnectFailure, Event};
 use crate::decide::reuse::{self, CloseReason, Descriptors, KeepFacts, Mode, OpenReason, Proven, Retryable};
 use crate::net::{Connection, Key, Kind, Read, Stream, Token};
@@ -17,7 +17,9 @@ const PRIVATE_MAX: usize = 5;
 impl Worker {
     /// Takes an idle connection of this server for an exchange, if there is one that may be used.
     pub(super) fn lend(&mut self, exchange: Key, index: ServerIndex) -> bool {
-        let Some(live) = self.exchanges.get(exchange) else { return false };
+        let Some(live) = self.exchanges.get(exchange) else {
+            return false;
+        };
         let session = live.session;
         let entry = self.backend(live);
         let server = &entry.table.at(index).server;
@@ -28,18 +30,27 @@ impl Worker {
         } else {
             let key = &entry.keys[index.at()];
             // Later requests of a client, and those that may be sent again, take what is unproven first (POOL-11).
-            let first = self.sessions.get(session).is_some_and(|session| session.requests == 1);
+            let first = self
+                .sessions
+                .get(session)
+                .is_some_and(|session| session.requests == 1);
             let retryable = if first { Retryable::No } else { Retryable::Yes };
             match reuse::wanted(mode, retryable) {
-                Ok(wanted) => server.pool.lend(self.id, key, wanted).ok_or_else(|| server.pool.why_nothing(self.id)),
+                Ok(wanted) => server
+                    .pool
+                    .lend(self.id, key, wanted)
+                    .ok_or_else(|| server.pool.why_nothing(self.id)),
                 Err(reason) => Err(reason),
             }
         };
         match found {
             Ok(connection) => {
                 let home = connection.home;
-                *self.upstreams.get_mut(home).expect("a connection keeps its slot") =
-                    Upstream::Lent { connection, session, server: id };
+                *self.upstreams.get_mut(home).expect("a connection keeps its slot") = Upstream::Lent {
+                    connection,
+                    session,
+                    server: id,
+                };
                 self.server_statistics(exchange, index, |statistics| statistics.reuses.count());
                 let live = self.exchanges.get_mut(exchange).expect("looked up above");
                 live.upstream = Some(home);
@@ -50,32 +61,51 @@ impl Worker {
                 true
             }
             Err(reason) => {
-                self.exchanges.get_mut(exchange).expect("looked up above").open_reason = reason;
+                self.exchanges
+                    .get_mut(exchange)
+                    .expect("looked up above")
+                    .open_reason = reason;
                 false
             }
         }
     }
 
     fn lend_private(&mut self, session: Key, server: ServerId) -> Result<Connection, OpenReason> {
-        let Worker { sessions, upstreams, servers, .. } = self;
+        let Worker {
+            sessions,
+            upstreams,
+            servers,
+            ..
+        } = self;
         let session = sessions.get_mut(session).ok_or(OpenReason::Never)?;
-        let of_server = |key: &Key| {
-            matches!(upstreams.get(*key), Some(Upstream::Private { server: of, .. }) if *of == server)
-        };
-        let at = session.private.iter().position(of_server).ok_or(OpenReason::Never)?;
+        let of_server = |key: &Key| matches!(upstreams.get(*key), Some(Upstream::Private { server: of, .. }) if *of == server);
+        let at = session
+            .private
+            .iter()
+            .position(of_server)
+            .ok_or(OpenReason::Never)?;
         let key = session.private.swap_remove(at);
-        let place = upstreams.get_mut(key).expect("a private connection keeps its slot");
+        let place = upstreams
+            .get_mut(key)
+            .expect("a private connection keeps its slot");
         let lent = Upstream::Parked { ticket: None, server };
         let Upstream::Private { connection, .. } = std::mem::replace(place, lent) else {
             unreachable!("looked at above")
         };
-        servers[server.0 as usize].as_ref().expect("a server in use").pool.need.opened();
+        servers[server.0 as usize]
+            .as_ref()
+            .expect("a server in use")
+            .pool
+            .need
+            .opened();
         Ok(connection)
     }
 
     /// Begins to open a connection for an exchange.
     pub(super) fn connect(&mut self, exchange: Key, index: ServerIndex) {
-        let Some(live) = self.exchanges.get(exchange) else { return };
+        let Some(live) = self.exchanges.get(exchange) else {
+            return;
+        };
         let (session, reason) = (live.session, live.open_reason);
         let entry = self.backend(live);
         let server = &entry.table.at(index).server;
@@ -85,13 +115,22 @@ impl Worker {
         self.server_statistics(exchange, index, |statistics| {
             statistics.opened(reason);
         });
-        let home = self.upstreams.insert(Upstream::Parked { ticket: None, server: id });
+        let home = self.upstreams.insert(Upstream::Parked {
+            ticket: None,
+            server: id,
+        });
         let live = self.exchanges.get_mut(exchange).expect("looked up above");
         live.server_active = self.now;
         live.account.connect_began = self.now;
         live.account.reused = false;
         let stream = opened.and_then(|mut stream| {
-            self.poller.register(&mut stream, Token { kind: Kind::Server, key: home })?;
+            self.poller.register(
+                &mut stream,
+                Token {
+                    kind: Kind::Server,
+                    key: home,
+                },
+            )?;
             Ok(stream)
         });
         match stream {
@@ -99,9 +138,16 @@ impl Worker {
                 self.process.server_connection_opened();
                 live.upstream = Some(home);
                 let at_once = stream.is_writable();
-                let connection = Connection { stream, requests: 0, home };
-                *self.upstreams.get_mut(home).expect("just inserted") =
-                    Upstream::Lent { connection, session, server: id };
+                let connection = Connection {
+                    stream,
+                    requests: 0,
+                    home,
+                };
+                *self.upstreams.get_mut(home).expect("just inserted") = Upstream::Lent {
+                    connection,
+                    session,
+                    server: id,
+                };
                 if at_once {
                     self.connected(exchange);
                 }
@@ -116,7 +162,9 @@ impl Worker {
 
     /// Looks whether the connect of an exchange has ended.
     pub(super) fn check_connect(&mut self, exchange: Key, index: ServerIndex) -> bool {
-        let Some(stream) = self.upstream_stream(exchange) else { return false };
+        let Some(stream) = self.upstream_stream(exchange) else {
+            return false;
+        };
         if !stream.is_writable() && !stream.is_hangup() {
             return false;
         }
@@ -132,7 +180,10 @@ impl Worker {
     }
 
     fn connected(&mut self, exchange: Key) {
-        let live = self.exchanges.get_mut(exchange).expect("the exchange that connects");
+        let live = self
+            .exchanges
+            .get_mut(exchange)
+            .expect("the exchange that connects");
         live.server_active = self.now;
         live.account.connected = self.now;
         self.drive(exchange, Event::Connected);
@@ -145,10 +196,19 @@ impl Worker {
 
     /// Parks the connection of an exchange that is over, or closes it by the keep rule (POOL-32).
     pub(super) fn park(&mut self, exchange: Key) {
-        let Some(live) = self.exchanges.get_mut(exchange) else { return };
+        let Some(live) = self.exchanges.get_mut(exchange) else {
+            return;
+        };
         let Some(key) = live.upstream.take() else { return };
         let live = self.exchanges.get(exchange).expect("looked up above");
-        let Some(Upstream::Lent { connection, server: id, .. }) = self.upstreams.get_mut(key) else { return };
+        let Some(Upstream::Lent {
+            connection,
+            server: id,
+            ..
+        }) = self.upstreams.get_mut(key)
+        else {
+            return;
+        };
         connection.requests += 1;
         // A read that filled the buffer, or an end that was announced: look before others rely on it (POOL-30).
         if connection.stream.is_readable() && connection.stream.probe() != Read::Empty {
@@ -185,10 +245,20 @@ impl Worker {
             return self.close_upstream(key, reason);
         }
         let pool_key = self.pool_key(exchange, id);
-        let Some(pool_key) = pool_key else { return self.close_upstream(key, CloseReason::Maintenance) };
-        let Worker { upstreams, servers, tables, .. } = self;
+        let Some(pool_key) = pool_key else {
+            return self.close_upstream(key, CloseReason::Maintenance);
+        };
+        let Worker {
+            upstreams,
+            servers,
+            tables,
+            ..
+        } = self;
         let place = upstreams.get_mut(key).expect("looked up above");
-        let parked = Upstream::Parked { ticket: None, server: id };
+        let parked = Upstream::Parked {
+            ticket: None,
+            server: id,
+        };
         let Upstream::Lent { connection, .. } = std::mem::replace(place, parked) else {
             unreachable!("looked at above")
         };
@@ -196,7 +266,10 @@ impl Worker {
         let key_of = &tables.get(generation).backends[backend].keys[index];
         let server = servers[id.0 as usize].as_ref().expect("a server in use");
         let ticket = server.pool.park(self.id, key_of, proven, connection);
-        *place = Upstream::Parked { ticket: Some(ticket), server: id };
+        *place = Upstream::Parked {
+            ticket: Some(ticket),
+            server: id,
+        };
     }
 
     /// Where the key of an exchange's server stands, if the current generation still opens connections with it: one
@@ -218,7 +291,12 @@ impl Worker {
     fn in_maintenance(&self, id: ServerId) -> bool {
         let current = self.tables.get(self.tables.current());
         let mut entries = current.backends.iter();
-        entries.any(|entry| entry.table.find(id).is_some_and(|at| entry.table.at(at).state == Admin::Maint))
+        entries.any(|entry| {
+            entry
+                .table
+                .find(id)
+                .is_some_and(|at| entry.table.at(at).state == Admin::Maint)
+        })
     }
 
     fn descriptors(&self) -> Descriptors {
@@ -234,9 +312,19 @@ impl Worker {
         }
         owner.private.push(key);
         let place = self.upstreams.get_mut(key).expect("its exchange had it");
-        let parked = Upstream::Parked { ticket: None, server: ServerId(0) };
-        if let Upstream::Lent { connection, server, .. } = std::mem::replace(place, parked) {
-            *place = Upstream::Private { connection, session, server };
+        let parked = Upstream::Parked {
+            ticket: None,
+            server: ServerId(0),
+        };
+        if let Upstream::Lent {
+            connection, server, ..
+        } = std::mem::replace(place, parked)
+        {
+            *place = Upstream::Private {
+                connection,
+                session,
+                server,
+            };
             self.server(server).pool.need.closed();
         }
     }
@@ -253,7 +341,9 @@ impl Worker {
     }
 
     fn drop_upstream(&mut self, exchange: Key, reason: CloseReason) {
-        let Some(live) = self.exchanges.get_mut(exchange) else { return };
+        let Some(live) = self.exchanges.get_mut(exchange) else {
+            return;
+        };
         self.buffers.reclaim(&mut live.input);
         if let Some(key) = live.upstream.take() {
             self.close_upstream(key, reason);
@@ -284,9 +374,13 @@ impl Worker {
     pub(super) fn parked_event(&mut self, key: Key) {
         match self.upstreams.get_mut(key) {
             Some(Upstream::Parked { ticket, server }) => {
-                let (Some(ticket), id) = (*ticket, *server) else { return };
+                let (Some(ticket), id) = (*ticket, *server) else {
+                    return;
+                };
                 let server = self.server(id).clone();
-                let Some(mut taken) = server.pool.take(self.id, ticket) else { return };
+                let Some(mut taken) = server.pool.take(self.id, ticket) else {
+                    return;
+                };
                 let reason = match taken.stream.probe() {
                     Read::Empty => match taken.put_back() {
                         None => return,
@@ -300,7 +394,11 @@ impl Worker {
                 self.upstreams.remove(key);
                 self.count_close(id, reason);
             }
-            Some(Upstream::Private { connection, session, server }) => {
+            Some(Upstream::Private {
+                connection,
+                session,
+                server,
+            }) => {
                 let found = connection.stream.probe();
                 if found == Read::Empty {
                     return;
@@ -372,9 +470,9 @@ fn of_idle(found: &Read) -> CloseReason {
 fn local_or_remote(error: &std::io::Error) -> ConnectFailure {
     use rustix::io::Errno;
     match Errno::from_io_error(error) {
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::ADDRNOTAVAIL | Errno::AGAIN) => {
-            ConnectFailure::Local
-        }
+        Some(
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::ADDRNOTAVAIL | Errno::AGAIN,
+        ) => ConnectFailure::Local,
         Some(Errno::TIMEDOUT) => ConnectFailure::TimedOut,
         _ => ConnectFailure::Remote,
     }

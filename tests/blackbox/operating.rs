@@ -286,8 +286,8 @@ fn the_log_can_be_rotated() {
         client.get("/after");
         proxy.path("access.log").exists().then_some(())
     });
-    client.get("/last");
-    eventually("the last line is in the new file", || {
+    eventually("lines go to the new file", || {
+        client.get("/last");
         let text = std::fs::read_to_string(proxy.path("access.log")).unwrap_or_default();
         text.contains("\"/last\"").then_some(())
     });
@@ -337,7 +337,7 @@ fn metrics_are_prometheus_text() {
 #[test]
 fn the_demo_answers() {
     let demo = Proxy::demo();
-    let address = demo.url();
+    let address = demo.address("demo");
     let response = Client::connect(&address).get("/");
     assert_eq!(response.status, 200);
     demo.signal(Signal::INT);
