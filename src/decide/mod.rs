@@ -1,2 +1,5 @@
 //! (in progress)
-pub mod edit; pub mod route;
+pub mod balance;
+pub mod edit;
+pub mod reuse;
+pub mod route;
