@@ -1,1 +1,27 @@
-//! (in progress)
+//! What two threads can touch on the path of a request, with its locks and atomics. Everything else belongs to one
+//! worker.
+//!
+//! | file | what | protected by |
+//! |---|---|---|
+//! | [`slots`] | who holds a slot of a server, how many wait | one atomic word |
+//! | [`pool`], [`key`], [`need`] | idle connections; how many are needed | a lock per worker and server; one word |
+//! | [`balancers`] | state of `roundrobin` and `leastconn` | a lock per backend |
+//! | [`table`], [`server`] | one view of a backend; what survives it | never changes; its parts |
+//! | [`statistics`] | numbers for people | nothing: one writer each |
+//! | [`bell`], `mailbox` | messages between workers | one flag; a channel |
+//!
+//! No lock of this module is held together with another one, nor across a system call, a log line, a wake-up or a
+//! guest. `tests/races.rs` tries the interleavings.
+
+pub mod balancers;
+pub mod bell;
+pub mod key;
+#[cfg(feature = "proxy")]
+pub mod mailbox;
+pub mod need;
+mod parked;
+pub mod pool;
+pub mod server;
+pub mod slots;
+pub mod statistics;
+pub mod table;

@@ -1,0 +1,310 @@
+//! One immutable view of a backend: its servers in order, with what may differ from one table to the next.
+//!
+//! A table is made whole, published by an atomic swap, and never changed. A worker borrows the current one for a
+//! turn; an exchange keeps the one it began with. What lives on, the servers and the state of the algorithm, is shared
+//! between tables by `Arc`.
+
+use super::balancers::{Identified, SharedBalancer};
+use super::server::Server;
+use crate::decide::balance::random::Random;
+use crate::decide::balance::{Algorithm, SERVERS_MAX, WEIGHT_MAX, WEIGHT_SCALE, servers};
+use crate::policy::{BackendId, Draw, ServerId, ServerIndex, Table};
+use crate::sync::Arc;
+
+/// The servers of a backend at one moment. `C` is a connection to one of them.
+#[derive(Debug)]
+pub struct BackendTable<C> {
+    /// The backend's identity.
+    pub id: BackendId,
+    /// Its name.
+    pub name: Box<str>,
+    /// Grows by one with every table of this backend; the first is 1.
+    pub generation: u64,
+    /// The servers, in the order of the configuration.
+    pub entries: Box<[Entry<C>]>,
+    balancer: Balancer,
+}
+
+/// One server in one table.
+#[derive(Debug)]
+pub struct Entry<C> {
+    /// What is the same in every table.
+    pub server: Arc<Server<C>>,
+    /// The user's weight, 0…256 (LB-1). 0 drains it.
+    pub weight: u16,
+    /// What the operator wants of it.
+    pub state: Admin,
+    /// The most streams that may hold a slot; `u32::MAX` for no limit.
+    pub limit: u32,
+}
+
+/// What the operator wants of a server (`set server B/S state`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admin {
+    /// It takes requests.
+    Ready,
+    /// It takes no new balanced requests and finishes what it has.
+    Drain,
+    /// The same, and its idle connections are closed (POOL-52).
+    Maint,
+}
+
+impl Admin {
+    /// Its word in commands and reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Admin::Ready => "ready",
+            Admin::Drain => "drain",
+            Admin::Maint => "maint",
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Balancer {
+    /// Its ring is this table's.
+    Random(Random),
+    /// Its state is the backend's.
+    Shared(Arc<SharedBalancer>),
+}
+
+impl<C> BackendTable<C> {
+    /// The first table of a backend.
+    pub fn first(id: BackendId, name: &str, algorithm: Algorithm, entries: Vec<Entry<C>>) -> Self {
+        Self::new(id, name.into(), 1, algorithm, entries, None)
+    }
+
+    /// The table that follows this one. The state of the algorithm goes on if the algorithm does (LB-14).
+    pub fn next(&self, algorithm: Algorithm, entries: Vec<Entry<C>>) -> Self {
+        Self::new(
+            self.id,
+            self.name.clone(),
+            self.generation + 1,
+            algorithm,
+            entries,
+            self.shared(),
+        )
+    }
+
+    /// Chooses a server for a request; the caller takes the slot, and tells [`Self::changed`] if it cannot.
+    pub fn pick(&self, avoid: Option<ServerIndex>, draw: &mut impl Draw) -> Option<ServerIndex> {
+        match &self.balancer {
+            Balancer::Random(random) => random.pick(self, avoid, draw),
+            Balancer::Shared(shared) => shared.pick(self, avoid),
+        }
+    }
+
+    /// A request has left that server, or was refused its slot.
+    pub fn changed(&self, server: ServerIndex) {
+        match &self.balancer {
+            Balancer::Random(_) => {}
+            Balancer::Shared(shared) => shared.changed(self, server),
+        }
+    }
+
+    /// A server of this table.
+    pub fn at(&self, server: ServerIndex) -> &Entry<C> {
+        &self.entries[server.at()]
+    }
+
+    /// The place of a server, if it is in this table.
+    pub fn find(&self, id: ServerId) -> Option<ServerIndex> {
+        servers(self).find(|&server| self.id(server) == id)
+    }
+
+    /// The algorithm that picks.
+    pub fn algorithm(&self) -> Algorithm {
+        match &self.balancer {
+            Balancer::Random(random) => Algorithm::Random(random.draws()),
+            Balancer::Shared(shared) => shared.algorithm(),
+        }
+    }
+
+    fn new(
+        id: BackendId,
+        name: Box<str>,
+        generation: u64,
+        algorithm: Algorithm,
+        entries: Vec<Entry<C>>,
+        before: Option<&Arc<SharedBalancer>>,
+    ) -> Self {
+        debug_assert!(
+            entries.len() <= SERVERS_MAX,
+            "the configuration is bounded (LB-13)"
+        );
+        debug_assert!(
+            entries.iter().all(|entry| entry.weight <= WEIGHT_MAX),
+            "the configuration is bounded (LB-1)"
+        );
+        let balancer = match (algorithm, before) {
+            (Algorithm::Random(draws), _) => {
+                Balancer::Random(Random::new(draws, entries.iter().map(Entry::balanced_weight)))
+            }
+            (_, Some(before)) if before.algorithm() == algorithm => Balancer::Shared(before.clone()),
+            (Algorithm::RoundRobin, _) => Balancer::Shared(Arc::new(SharedBalancer::roundrobin())),
+            (Algorithm::LeastConn, _) => Balancer::Shared(Arc::new(SharedBalancer::leastconn())),
+        };
+        BackendTable {
+            id,
+            name,
+            generation,
+            entries: entries.into(),
+            balancer,
+        }
+    }
+
+    fn shared(&self) -> Option<&Arc<SharedBalancer>> {
+        match &self.balancer {
+            Balancer::Random(_) => None,
+            Balancer::Shared(shared) => Some(shared),
+        }
+    }
+}
+
+impl<C> Entry<C> {
+    fn effective_weight(&self) -> u32 {
+        u32::from(self.weight) * WEIGHT_SCALE
+    }
+
+    /// 0 where no new balanced request may go (LB-2).
+    fn balanced_weight(&self) -> u32 {
+        if self.state == Admin::Ready {
+            self.effective_weight()
+        } else {
+            0
+        }
+    }
+}
+
+impl<C> Table for BackendTable<C> {
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+    fn weight(&self, server: ServerIndex) -> u32 {
+        self.at(server).effective_weight()
+    }
+    fn usable(&self, server: ServerIndex) -> bool {
+        self.at(server).balanced_weight() > 0
+    }
+    fn served(&self, server: ServerIndex) -> u32 {
+        self.at(server).server.slots.served()
+    }
+    fn waiting(&self, server: ServerIndex) -> u32 {
+        self.at(server).server.slots.waiting()
+    }
+    fn limit(&self, server: ServerIndex) -> u32 {
+        self.at(server).limit
+    }
+}
+
+impl<C> Identified for BackendTable<C> {
+    fn generation(&self) -> u64 {
+        self.generation
+    }
+    fn id(&self, server: ServerIndex) -> ServerId {
+        self.at(server).server.id
+    }
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::decide::balance::column::Seeded;
+
+    fn server(id: u32) -> Arc<Server<()>> {
+        Arc::new(Server::new(ServerId(id), "app", &format!("s{id}"), 1))
+    }
+
+    fn entry(server: &Arc<Server<()>>, weight: u16) -> Entry<()> {
+        Entry {
+            server: server.clone(),
+            weight,
+            state: Admin::Ready,
+            limit: u32::MAX,
+        }
+    }
+
+    fn entries(servers: &[Arc<Server<()>>]) -> Vec<Entry<()>> {
+        servers.iter().map(|server| entry(server, 1)).collect()
+    }
+
+    /// Ids of the servers that are picked; each holds its slot.
+    fn picks(table: &BackendTable<()>, count: usize) -> Vec<u32> {
+        let pick = |_| {
+            let server = table.pick(None, &mut Seeded(1)).unwrap();
+            assert!(table.at(server).server.slots.take(table.limit(server)));
+            table.id(server).0
+        };
+        (0..count).map(pick).collect()
+    }
+
+    fn leave(table: &BackendTable<()>, id: u32) {
+        let server = table.find(ServerId(id)).unwrap();
+        let _ = table.at(server).server.slots.release();
+        table.changed(server);
+    }
+
+    #[test]
+    fn weight_and_state_say_who_is_usable() {
+        let servers = [server(0), server(1), server(2), server(3)];
+        let mut list = entries(&servers);
+        list[0].weight = 0;
+        list[1].state = Admin::Drain;
+        list[2].state = Admin::Maint;
+        list[3].weight = 256;
+        let table = BackendTable::first(BackendId(1), "app", Algorithm::Random(2), list);
+        assert_eq!(
+            [0, 1, 2, 3].map(|at| table.usable(ServerIndex(at))),
+            [false, false, false, true]
+        );
+        assert_eq!(table.weight(ServerIndex(3)), 4096);
+        assert_eq!(picks(&table, 5), [3; 5]);
+        assert_eq!((table.served(ServerIndex(3)), table.find(ServerId(9))), (5, None));
+    }
+
+    #[test]
+    fn a_rotation_goes_on_in_the_next_table() {
+        let servers = [server(0), server(1), server(2)];
+        let first = BackendTable::first(BackendId(1), "app", Algorithm::RoundRobin, entries(&servers));
+        assert_eq!(picks(&first, 4), [0, 1, 2, 0]);
+        let reversed = [&servers[2], &servers[1], &servers[0]].map(|server| entry(server, 1));
+        let second = first.next(Algorithm::RoundRobin, reversed.into());
+        assert_eq!((second.generation, picks(&second, 4)), (2, vec![1, 2, 0, 1]));
+        let other = second.next(Algorithm::Random(3), entries(&servers));
+        assert_eq!((other.generation, other.algorithm()), (3, Algorithm::Random(3)));
+    }
+
+    /// Who holds an older table gets a server of that table, and does not turn the state back.
+    #[test]
+    fn an_older_table_is_answered_from_itself() {
+        let servers = [server(0), server(1), server(2)];
+        let old = BackendTable::first(BackendId(1), "app", Algorithm::RoundRobin, entries(&servers));
+        let new = old.next(Algorithm::RoundRobin, entries(&servers[1..]));
+        assert_eq!(picks(&new, 1), [1]);
+        assert_eq!(picks(&old, 1), [0], "the least loaded");
+        assert_eq!(picks(&new, 2), [2, 1]);
+    }
+
+    /// A request that began with an older table leaves: the newer order of loads hears of it, by id.
+    #[test]
+    fn a_leave_with_an_older_table_is_not_lost() {
+        let servers = [server(0), server(1), server(2)];
+        let old = BackendTable::first(BackendId(1), "app", Algorithm::LeastConn, entries(&servers));
+        assert_eq!(picks(&old, 3), [0, 1, 2]);
+        let new = old.next(Algorithm::LeastConn, entries(&servers[1..]));
+        assert_eq!(picks(&new, 2), [1, 2]);
+        leave(&old, 2);
+        leave(&old, 2);
+        leave(&old, 0);
+        assert_eq!(picks(&new, 1), [2], "idle again");
+    }
+
+    #[test]
+    fn a_refused_slot_is_put_right() {
+        let servers = [server(0), server(1)];
+        let table = BackendTable::first(BackendId(1), "app", Algorithm::LeastConn, entries(&servers));
+        let picked = table.pick(None, &mut Seeded(1)).unwrap();
+        table.changed(picked);
+        assert_eq!(picks(&table, 3), [1, 0, 1]);
+    }
+}
