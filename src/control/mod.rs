@@ -155,8 +155,7 @@ impl Control {
         let mut state = self.state.lock();
         refuse_what_needs_a_restart(&state.config, &config)?;
         let wanted = wanted(&config);
-        let same =
-            |bound: &Bound, wanted: &Bound| bound.asked == wanted.asked && bound.workers == wanted.workers;
+        let same = |bound: &Bound, wanted: &Bound| bound.place == wanted.place;
         let new: Vec<Bound> = wanted
             .iter()
             .filter(|w| !state.bound.iter().any(|b| same(b, w)))
@@ -357,9 +356,17 @@ fn wanted(config: &Config) -> Vec<Bound> {
     let mut wanted: Vec<Bound> = Vec::new();
     for listen in &config.listeners {
         for address in &listen.bind {
-            let workers = if listen.workers.is_empty() { &all } else { &listen.workers };
+            let workers = if listen.workers.is_empty() {
+                &all
+            } else {
+                &listen.workers
+            };
             // A Unix socket cannot be shared: it lives on the first worker.
-            let shared = if matches!(address, Address::Unix(_)) { 1 } else { workers.len() };
+            let shared = if matches!(address, Address::Unix(_)) {
+                1
+            } else {
+                workers.len()
+            };
             let mut bound = Bound {
                 listener: listen.name.clone(),
                 asked: address.clone(),

@@ -30,7 +30,8 @@ pub struct Parts<'a> {
     pub tag: Option<&'a [u8]>,
 }
 
-/// The key of a connection in a pool. Cheap to clone; compared by fingerprint first, then in full.
+/// The key of a connection in a pool. Cheap to clone; the same key once made is known by its address,
+/// others are compared by fingerprint first, then in full.
 #[derive(Clone, Debug)]
 pub struct PoolKey {
     fingerprint: u128,
@@ -52,8 +53,8 @@ impl PoolKey {
 
 impl PartialEq for PoolKey {
     fn eq(&self, other: &Self) -> bool {
-        self.fingerprint == other.fingerprint
-            && (Arc::ptr_eq(&self.whole, &other.whole) || self.whole == other.whole)
+        Arc::ptr_eq(&self.whole, &other.whole)
+            || (self.fingerprint == other.fingerprint && self.whole == other.whole)
     }
 }
 

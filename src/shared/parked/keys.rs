@@ -26,14 +26,15 @@ struct Known {
 }
 
 impl Keys {
+    #[inline]
     pub(super) fn find(&mut self, key: &PoolKey) -> Option<u32> {
-        if self
-            .known
-            .get(self.last as usize)
-            .is_some_and(|known| known.key == *key)
-        {
-            return Some(self.last);
+        match self.known.get(self.last as usize) {
+            Some(known) if known.key == *key => Some(self.last),
+            _ => self.look_up(key),
         }
+    }
+
+    fn look_up(&mut self, key: &PoolKey) -> Option<u32> {
         self.last = *self.by_key.get(key)?;
         Some(self.last)
     }
@@ -75,7 +76,7 @@ impl Keys {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
     pub(super) fn len(&self) -> usize {
         self.known.len()
     }

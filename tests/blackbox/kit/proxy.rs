@@ -83,23 +83,6 @@ impl Proxy {
         Proxy::watch(command, Folder::new())
     }
 
-    /// The first `http://ADDRESS` that the program prints.
-    #[track_caller]
-    pub(crate) fn url(&self) -> Address {
-        let found = |line: &str| {
-            let rest = &line[line.find("http://127.0.0.1:")? + "http://".len()..];
-            let end = rest.find(|it: char| !it.is_ascii_digit() && !matches!(it, '.' | ':'));
-            rest[..end.unwrap_or(rest.len())]
-                .trim_end_matches(':')
-                .parse()
-                .ok()
-                .map(Address::Tcp)
-        };
-        let line = self.stdout.wait_for(|line| found(line).is_some());
-        line.and_then(|line| found(&line))
-            .unwrap_or_else(|| panic!("no URL in {:#?}", self.stdout.all()))
-    }
-
     /// The address of the listener `web`.
     #[track_caller]
     pub(crate) fn web(&self) -> Address {

@@ -1,0 +1,360 @@
+//! Interleavings of what two threads can touch (`forebay::shared`).
+//!
+//! The same scenarios run three ways:
+//!
+//! ```text
+//! cargo test --no-default-features --test races                                on std, with real threads
+//! cargo test --no-default-features --features loom --release --test races      every interleaving of two or three threads
+//! cargo test --no-default-features --features shuttle --release --test races   many random ones, and the composition
+//! ```
+//!
+//! Each names the invariant that it checks: slots ≤ limit, nobody waits beside a free slot, a connection is in one
+//! place, no message is left behind, all drains to zero.
+
+use forebay::decide::reuse::{Proven, Wanted};
+use forebay::policy::WorkerId;
+use forebay::shared::bell::Bell;
+use forebay::shared::key::{KeySecret, Parts, PoolKey};
+use forebay::shared::pool::{Pool, Sibling, Ticket};
+use forebay::shared::slots::{Occupancy, Release, Slots};
+use forebay::sync::{Arc, AtomicU32, Mutex, Ordering, thread};
+use std::collections::VecDeque;
+
+#[cfg(not(feature = "loom"))]
+#[path = "races/composition.rs"]
+mod composition;
+
+const OWNER: WorkerId = WorkerId(0);
+
+/// Runs a scenario under every interleaving, or under many.
+fn explore(scenario: impl Fn() + Send + Sync + 'static) {
+    #[cfg(feature = "loom")]
+    {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = model.preemption_bound.or(Some(3));
+        model.check(scenario);
+    }
+    #[cfg(all(feature = "shuttle", not(feature = "loom")))]
+    shuttle::check_random(scenario, 2000);
+    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+    (0..200).for_each(|_| scenario());
+}
+
+/// Runs `each` of that many threads, this one among them, and waits for all.
+fn together<S: Send + Sync + 'static>(shared: &Arc<S>, threads: u32, each: fn(&S, u32)) {
+    let others: Vec<_> = (1..threads)
+        .map(|number| {
+            let shared = shared.clone();
+            thread::spawn(move || each(&shared, number))
+        })
+        .collect();
+    each(shared, 0);
+    for other in others {
+        other.join().expect("a thread of the scenario ends well");
+    }
+}
+
+/// Slots ≤ limit; all drains to zero.
+#[test]
+fn slots_are_never_more_than_the_limit() {
+    const LIMIT: u32 = 2;
+    struct Door {
+        slots: Slots,
+        inside: AtomicU32,
+    }
+    explore(|| {
+        let door = Arc::new(Door {
+            slots: Slots::new(),
+            inside: AtomicU32::new(0),
+        });
+        together(&door, 3, |door, _| {
+            if door.slots.take(LIMIT) {
+                assert!(door.inside.fetch_add(1, Ordering::AcqRel) < LIMIT);
+                door.inside.fetch_sub(1, Ordering::AcqRel);
+                assert_eq!(door.slots.release(), Release::Lowered);
+            }
+        });
+        assert_eq!(
+            door.slots.occupancy(),
+            Occupancy {
+                served: 0,
+                waiting: 0
+            }
+        );
+    });
+}
+
+/// The smallest queue that follows the rules of [`Slots`].
+struct Line {
+    slots: Slots,
+    limit: u32,
+    queue: Mutex<VecDeque<u32>>,
+    /// Who got a slot out of the queue, and has not left yet.
+    granted: Mutex<Vec<u32>>,
+    served_at_all: AtomicU32,
+}
+
+impl Line {
+    fn new(limit: u32) -> Self {
+        Line {
+            slots: Slots::new(),
+            limit,
+            queue: Mutex::default(),
+            granted: Mutex::default(),
+            served_at_all: AtomicU32::new(0),
+        }
+    }
+
+    /// Takes a slot and leaves at once, or waits.
+    fn come(&self, who: u32) {
+        if self.slots.take(self.limit) {
+            self.served_at_all.fetch_add(1, Ordering::Relaxed);
+            return self.leave();
+        }
+        let mut queue = self.queue.lock();
+        queue.push_back(who);
+        let found = self.slots.enter();
+        if found.served < self.limit && self.slots.take_for_waiter(self.limit) {
+            let first = queue.pop_front();
+            drop(queue);
+            self.granted.lock().extend(first);
+        }
+    }
+
+    fn leave(&self) {
+        while self.slots.release() == Release::Owed {
+            let mut queue = self.queue.lock();
+            if let Some(first) = queue.pop_front() {
+                self.slots.hand_over();
+                drop(queue);
+                return self.granted.lock().push(first);
+            }
+        }
+    }
+
+    fn cancel(&self, who: u32) {
+        let mut queue = self.queue.lock();
+        if let Some(at) = queue.iter().position(|&waiter| waiter == who) {
+            queue.remove(at);
+            self.slots.leave();
+            self.served_at_all.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Those who were granted a slot use it and leave, until nobody is.
+    fn finish(&self) {
+        loop {
+            let Some(_) = self.granted.lock().pop() else {
+                return;
+            };
+            self.served_at_all.fetch_add(1, Ordering::Relaxed);
+            self.leave();
+        }
+    }
+}
+
+/// Nobody waits beside a free slot (Q-9, Q-15); every waiter ends once.
+#[test]
+fn nobody_waits_beside_a_free_slot() {
+    explore(|| {
+        let line = Arc::new(Line::new(1));
+        together(&line, 3, Line::come);
+        line.finish();
+        assert_eq!(
+            line.slots.occupancy(),
+            Occupancy {
+                served: 0,
+                waiting: 0
+            }
+        );
+        assert_eq!(line.served_at_all.load(Ordering::Relaxed), 3);
+    });
+}
+
+/// The same while the first of two waiters gives up.
+#[test]
+fn a_waiter_that_gives_up_takes_no_slot_with_it() {
+    explore(|| {
+        let line = Arc::new(Line::new(1));
+        assert!(line.slots.take(1));
+        line.come(1);
+        together(&line, 3, |line, number| match number {
+            0 => line.leave(),
+            1 => line.cancel(1),
+            _ => line.come(2),
+        });
+        line.finish();
+        assert_eq!(
+            line.slots.occupancy(),
+            Occupancy {
+                served: 0,
+                waiting: 0
+            }
+        );
+        assert_eq!(
+            line.served_at_all.load(Ordering::Relaxed),
+            2,
+            "one served or cancelled, the other served"
+        );
+    });
+}
+
+/// A pool of two workers, a key, and where each connection came out.
+struct Yard {
+    pool: Pool<u32>,
+    key: PoolKey,
+    tickets: Mutex<Vec<Ticket>>,
+    out: Mutex<Vec<u32>>,
+}
+
+impl Yard {
+    fn new(connections: u32) -> Self {
+        let key = PoolKey::new(&KeySecret::from_seed(1), &Parts::default());
+        let yard = Yard {
+            pool: Pool::new(2),
+            key,
+            tickets: Mutex::default(),
+            out: Mutex::default(),
+        };
+        for connection in 0..connections {
+            yard.park(connection);
+        }
+        yard
+    }
+
+    fn park(&self, connection: u32) {
+        self.pool.need.opened();
+        let ticket = self.pool.park(OWNER, &self.key, Proven::Once, connection);
+        self.tickets.lock().push(ticket);
+    }
+
+    fn lend(&self) {
+        if let Some(connection) = self.pool.lend(OWNER, &self.key, Wanted::Any) {
+            self.out.lock().push(connection);
+        }
+    }
+
+    fn steal(&self) {
+        if let Sibling::Lent(connection) = self.pool.try_lend(OWNER, &self.key, Wanted::Any) {
+            assert!(
+                self.pool.need.read().idle <= 2,
+                "counted before it can be found: never below zero"
+            );
+            self.out.lock().push(connection);
+        }
+    }
+
+    /// A connection is in one place: these came out, or are still in.
+    fn check(&self, connections: u32) {
+        let mut all = std::mem::take(&mut *self.out.lock());
+        let lent = all.len() as u32;
+        let counted = self.pool.need.read();
+        assert_eq!((counted.used, counted.idle), (lent, connections - lent));
+        assert_eq!(self.pool.parked_by(OWNER), connections - lent);
+        self.pool.drain(OWNER, &mut all);
+        all.sort_unstable();
+        assert_eq!(all, (0..connections).collect::<Vec<_>>());
+        assert_eq!(self.pool.need.read().idle, 0);
+    }
+}
+
+#[test]
+fn a_connection_is_lent_or_stolen_once() {
+    explore(|| {
+        let yard = Arc::new(Yard::new(1));
+        together(&yard, 3, |yard, number| match number {
+            0 => {
+                yard.park(1);
+                yard.lend();
+            }
+            _ => yard.steal(),
+        });
+        yard.check(2);
+    });
+}
+
+/// An event on a parked connection, while a sibling may be taking it.
+#[test]
+fn a_connection_that_is_looked_at_stays_in_one_place() {
+    explore(|| {
+        let yard = Arc::new(Yard::new(2));
+        together(&yard, 2, |yard, number| match number {
+            0 => {
+                let ticket = yard.tickets.lock()[1];
+                if let Some(taken) = yard.pool.take(OWNER, ticket) {
+                    let newest = *taken;
+                    assert_eq!(newest, 1);
+                    assert_eq!(taken.put_back(), None, "nobody drained the pool");
+                }
+            }
+            _ => {
+                yard.steal();
+                yard.steal();
+            }
+        });
+        yard.check(2);
+    });
+}
+
+/// The same while the control thread empties the pool (POOL-52).
+#[test]
+fn draining_leaves_nothing_behind() {
+    explore(|| {
+        let yard = Arc::new(Yard::new(1));
+        together(&yard, 3, |yard, number| match number {
+            0 => {
+                let ticket = yard.tickets.lock()[0];
+                let homeless = yard.pool.take(OWNER, ticket).and_then(|taken| taken.put_back());
+                yard.out.lock().extend(homeless);
+            }
+            1 => yard.steal(),
+            _ => {
+                let mut gone = Vec::new();
+                yard.pool.drain(OWNER, &mut gone);
+                yard.out.lock().extend(gone);
+            }
+        });
+        let mut all = std::mem::take(&mut *yard.out.lock());
+        yard.pool.drain(OWNER, &mut all);
+        assert_eq!(all, [0]);
+        assert_eq!((yard.pool.parked_by(OWNER), yard.pool.need.read().idle), (0, 0));
+    });
+}
+
+/// No message is left behind, although a burst wakes once.
+#[test]
+fn a_bell_that_rang_once_loses_no_message() {
+    #[derive(Default)]
+    struct Post {
+        bell: Bell,
+        lane: Mutex<Vec<u32>>,
+        received: Mutex<Vec<u32>>,
+        awake: Mutex<bool>,
+    }
+    impl Post {
+        fn send(&self, message: u32) {
+            self.lane.lock().push(message);
+            if self.bell.ring() {
+                *self.awake.lock() = true;
+            }
+        }
+        /// One turn of a reader that sleeps unless it was woken.
+        fn turn(&self) {
+            if std::mem::take(&mut *self.awake.lock()) && self.bell.silence() {
+                let messages = std::mem::take(&mut *self.lane.lock());
+                self.received.lock().extend(messages);
+            }
+        }
+    }
+    explore(|| {
+        let post = Arc::new(Post::default());
+        together(&post, 3, |post, number| match number {
+            0 => post.turn(),
+            sender => post.send(sender),
+        });
+        post.turn();
+        let mut received = std::mem::take(&mut *post.received.lock());
+        received.sort_unstable();
+        assert_eq!(received, [1, 2]);
+    });
+}

@@ -1,0 +1,218 @@
+//! Requests of several workers through one backend, whole: pick, take a slot, lend or steal or open a connection,
+//! park or close it, release; while tables are replaced under them.
+
+use crate::{explore, together};
+use forebay::decide::balance::{Algorithm, servers};
+use forebay::decide::reuse::{Descriptors, KeepFacts, Mode, Proven, Wanted, keep};
+use forebay::policy::{BackendId, Draw, ServerId, ServerIndex, Table, WorkerId};
+use forebay::shared::key::{KeySecret, Parts, PoolKey};
+use forebay::shared::pool::Sibling;
+use forebay::shared::server::Server;
+use forebay::shared::slots::Release;
+use forebay::shared::table::{Admin, BackendTable, Entry};
+use forebay::sync::{Arc, AtomicU32, Mutex, Ordering, thread};
+use std::collections::BTreeSet;
+
+const WORKERS: u16 = 3;
+const REQUESTS: u32 = 8;
+const LIMIT: u32 = 2;
+
+struct Connection {
+    number: u32,
+    carried: u32,
+}
+
+struct Site {
+    key: PoolKey,
+    servers: Vec<Arc<Server<Connection>>>,
+    table: Mutex<Arc<BackendTable<Connection>>>,
+    opened: AtomicU32,
+    closed: AtomicU32,
+    /// Connections that carry a request now.
+    busy: Mutex<BTreeSet<u32>>,
+}
+
+impl Site {
+    fn new(algorithm: Algorithm) -> Self {
+        let server = |id| Arc::new(Server::new(ServerId(id), "app", &format!("s{id}"), WORKERS));
+        let servers: Vec<_> = (0..3).map(server).collect();
+        let table = BackendTable::first(BackendId(1), "app", algorithm, entries(&servers));
+        Site {
+            key: PoolKey::new(&KeySecret::from_seed(1), &Parts::default()),
+            servers,
+            table: Mutex::new(Arc::new(table)),
+            opened: AtomicU32::new(0),
+            closed: AtomicU32::new(0),
+            busy: Mutex::default(),
+        }
+    }
+
+    /// Without one server, in another order; then all of them again.
+    fn reload(&self) {
+        for present in [&self.servers[1..], &self.servers[..]] {
+            let mut table = self.table.lock();
+            let next = table.next(table.algorithm(), entries(present));
+            *table = Arc::new(next);
+        }
+    }
+
+    fn request(&self, worker: WorkerId, draw: &mut Counting) {
+        let table = self.table.lock().clone();
+        let Some(at) = table.pick(None, draw) else { return };
+        let server = &table.at(at).server;
+        if !server.slots.take(LIMIT) {
+            return table.changed(at);
+        }
+        assert!(server.slots.served() <= LIMIT);
+        let connection = self.lend(server, worker);
+        assert!(
+            self.busy.lock().insert(connection.number),
+            "a connection carries one request"
+        );
+        thread::yield_now();
+        assert!(self.busy.lock().remove(&connection.number));
+        self.park(server, worker, connection);
+        assert_eq!(server.slots.release(), Release::Lowered);
+        table.changed(at);
+    }
+
+    fn lend(&self, server: &Server<Connection>, worker: WorkerId) -> Connection {
+        if let Some(connection) = server.pool.lend(worker, &self.key, Wanted::Any) {
+            return connection;
+        }
+        for sibling in (0..WORKERS).map(WorkerId).filter(|&sibling| sibling != worker) {
+            if let Sibling::Lent(connection) = server.pool.try_lend(sibling, &self.key, Wanted::SafeFirst) {
+                return connection;
+            }
+        }
+        server.pool.need.opened();
+        Connection {
+            number: self.opened.fetch_add(1, Ordering::Relaxed),
+            carried: 0,
+        }
+    }
+
+    fn park(&self, server: &Server<Connection>, worker: WorkerId, mut connection: Connection) {
+        connection.carried += 1;
+        let proven = if connection.carried > 1 {
+            Proven::Safe
+        } else {
+            Proven::Once
+        };
+        if keep(&facts(server, worker, proven)).is_ok() {
+            server.pool.park(worker, &self.key, proven, connection);
+        } else {
+            server.pool.need.closed();
+            self.closed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn check_at_rest(&self) {
+        let mut numbers = Vec::new();
+        for server in &self.servers {
+            assert_eq!((server.slots.served(), server.slots.waiting()), (0, 0));
+            let counted = server.pool.need.read();
+            assert_eq!(
+                (counted.used, counted.idle),
+                (0, server.pool.idle() + server.pool.safe())
+            );
+            for worker in (0..WORKERS).map(WorkerId) {
+                let mut parked = Vec::new();
+                server.pool.drain(worker, &mut parked);
+                numbers.extend(parked.iter().map(|connection| connection.number));
+            }
+            assert_eq!(server.pool.need.read().idle, 0);
+        }
+        let distinct: BTreeSet<_> = numbers.iter().collect();
+        assert_eq!(distinct.len(), numbers.len(), "a connection is in one place");
+        let (opened, closed) = (
+            self.opened.load(Ordering::Relaxed),
+            self.closed.load(Ordering::Relaxed),
+        );
+        assert_eq!(numbers.len() as u32, opened - closed);
+    }
+
+    /// No leave was lost: all servers are idle, so each is picked once before one is picked twice.
+    fn check_all_are_equal(&self) {
+        let table = self.table.lock().clone();
+        let picked: BTreeSet<_> = servers(&*table)
+            .filter_map(|_| table.pick(None, &mut Counting(0)))
+            .map(ServerIndex::at)
+            .collect();
+        assert_eq!(picked.len(), table.len());
+    }
+}
+
+fn entries(servers: &[Arc<Server<Connection>>]) -> Vec<Entry<Connection>> {
+    let entry = |server: &Arc<Server<_>>| Entry {
+        server: server.clone(),
+        weight: 1,
+        state: Admin::Ready,
+        limit: LIMIT,
+    };
+    servers.iter().rev().map(entry).collect()
+}
+
+fn facts(server: &Server<Connection>, worker: WorkerId, proven: Proven) -> KeepFacts {
+    let counted = server.pool.need.read();
+    KeepFacts {
+        mode: Mode::Always,
+        private: false,
+        maintenance: false,
+        purge_delay: true,
+        reverse: false,
+        streams: 0,
+        free_streams: 1,
+        proven,
+        descriptors: Descriptors {
+            used: 0,
+            low: 20,
+            high: 25,
+        },
+        idle_max: None,
+        idle_reserve: 0,
+        own_idle: server.pool.idle_by(worker),
+        own_safe: server.pool.safe_by(worker),
+        idle: counted.idle,
+        used: counted.used,
+        need: counted.need,
+    }
+}
+
+/// A source of numbers that needs no randomness: the interleaving is what varies.
+struct Counting(u32);
+
+impl Draw for Counting {
+    fn draw(&mut self, bound: u32) -> u32 {
+        self.0 = self.0.wrapping_add(7);
+        self.0 % bound
+    }
+}
+
+fn run(algorithm: Algorithm) -> Arc<Site> {
+    let site = Arc::new(Site::new(algorithm));
+    together(&site, u32::from(WORKERS) + 1, |site, number| match number {
+        0 => site.reload(),
+        worker => {
+            let mut draw = Counting(worker);
+            (0..REQUESTS).for_each(|_| site.request(WorkerId(worker as u16 - 1), &mut draw));
+        }
+    });
+    site.check_at_rest();
+    site
+}
+
+#[test]
+fn requests_with_random() {
+    explore(|| drop(run(Algorithm::Random(2))));
+}
+
+#[test]
+fn requests_with_roundrobin() {
+    explore(|| drop(run(Algorithm::RoundRobin)));
+}
+
+#[test]
+fn requests_with_leastconn() {
+    explore(|| run(Algorithm::LeastConn).check_all_are_equal());
+}
