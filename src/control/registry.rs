@@ -13,8 +13,8 @@ use crate::shared::key::{KeySecret, Parts, PoolKey};
 use crate::shared::server::Server;
 use crate::shared::statistics::{ListenerStatistics, PerWorker};
 use crate::shared::table::{Admin, BackendTable, Entry};
-use crate::sync::Arc;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Everything that has an identity.
 pub(super) struct Registry {

@@ -5,8 +5,7 @@ use crate::decide::balance::Algorithm;
 use crate::decide::cause::Cause;
 use crate::decide::exchange::Effort;
 use crate::decide::reuse::Mode;
-use crate::decide::settings::{BackendSettings, Forwarded, ListenerSettings, Micros};
-use crate::http1::Limits;
+use crate::decide::settings::{BackendSettings, Forwarded, Limits, ListenerSettings, Micros};
 use crate::shared::statistics::ListenerStatistics;
 use std::time::Duration;
 

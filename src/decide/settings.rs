@@ -6,7 +6,7 @@ use super::edit::Edits;
 use super::exchange::Effort;
 use super::reuse::Mode;
 use super::route::RouteTable;
-use crate::http1::Limits;
+pub use crate::http1::Limits;
 
 /// Microseconds.
 pub type Micros = u64;

@@ -15,6 +15,7 @@
 
 pub mod balancers;
 pub mod bell;
+pub mod buffers;
 pub mod generation;
 pub mod key;
 #[cfg(feature = "proxy")]

@@ -22,6 +22,16 @@ pub(super) const TRAILERS: TrailerLimits = TrailerLimits {
     fields_max: 64,
 };
 
+/// A request that is being begun: where it came from and what it asks.
+struct Incoming<'b> {
+    key: Key,
+    /// The generation that it belongs to.
+    place: u32,
+    route: Option<u16>,
+    asked: route::Asked<'b>,
+    bytes: &'b [u8],
+}
+
 /// The route of a request, told without borrowing it.
 enum Routed {
     Backend(BackendRef),
@@ -69,10 +79,17 @@ impl Worker {
             Outcome::NoRoute => Routed::Nowhere,
             Outcome::Redirect(_) | Outcome::Respond(_) | Outcome::Deny(_) => Routed::Here,
         };
+        let incoming = Incoming {
+            key,
+            place,
+            route,
+            asked,
+            bytes,
+        };
         let account = self.open_account(since, head, bytes);
         let backend = match routed {
             Routed::Backend(backend) => backend,
-            Routed::Here => return self.answer_here(key, place, route, &asked, head, bytes, account),
+            Routed::Here => return self.answer_here(&incoming, head, account),
             Routed::Nowhere => {
                 // RFC 9110 §7.6.2: the final recipient of OPTIONS is us; of TRACE too, which we do not do.
                 let status = match (head.max_forwards, head.method) {
@@ -84,7 +101,7 @@ impl Worker {
             }
         };
 
-        self.prepare_additions(key, place, route, backend, &asked, head, bytes);
+        self.prepare_additions(&incoming, backend, head);
         let mut out = self.buffers.small();
         http1::write_request(bytes, head, &self.additions, &mut out);
         let head_length = out.len();
@@ -110,7 +127,7 @@ impl Worker {
         let effort = self.tables.get(place).backends[usize::from(backend.0)]
             .settings
             .effort;
-        let response_lines = self.prepare_response_lines(key, place, route, backend, &asked);
+        let response_lines = self.prepare_response_lines(&incoming, backend);
         self.tables.hold(place);
         let exchange = self.exchanges.insert(Live {
             machine: Exchange::new(effort),
@@ -171,24 +188,22 @@ impl Worker {
     }
 
     /// Header lines of ours, after the client's own were dropped where they are not to go on.
-    fn prepare_additions(
-        &mut self,
-        key: Key,
-        place: u32,
-        route: Option<u16>,
-        backend: BackendRef,
-        asked: &route::Asked<'_>,
-        head: &mut RequestHead,
-        bytes: &[u8],
-    ) {
+    fn prepare_additions(&mut self, incoming: &Incoming<'_>, backend: BackendRef, head: &mut RequestHead) {
+        let Incoming {
+            key,
+            place,
+            route,
+            asked,
+            bytes,
+        } = incoming;
         let Worker {
             tables,
             sessions,
             additions,
             ..
         } = self;
-        let session = sessions.get(key).expect("the session that sent the head");
-        let generation = tables.get(place);
+        let session = sessions.get(*key).expect("the session that sent the head");
+        let generation = tables.get(*place);
         let listener = &generation
             .listener(session.listener)
             .expect("its limits were read")
@@ -229,21 +244,21 @@ impl Worker {
     }
 
     /// Header lines for the response, made while the request is at hand; `None` where nothing is edited.
-    fn prepare_response_lines(
-        &mut self,
-        key: Key,
-        place: u32,
-        route: Option<u16>,
-        backend: BackendRef,
-        asked: &route::Asked<'_>,
-    ) -> Option<Vec<u8>> {
-        let session = self.sessions.get(key)?;
-        let all = response_edits(self.tables.get(place), session.listener, route, backend.0);
+    fn prepare_response_lines(&mut self, incoming: &Incoming<'_>, backend: BackendRef) -> Option<Vec<u8>> {
+        let Incoming {
+            key,
+            place,
+            route,
+            asked,
+            ..
+        } = incoming;
+        let session = self.sessions.get(*key)?;
+        let all = response_edits(self.tables.get(*place), session.listener, *route, backend.0);
         if all.iter().flatten().all(|edits| edits.is_empty()) {
             return None;
         }
         let mut lines = self.buffers.small();
-        let all = response_edits(self.tables.get(place), session.listener, route, backend.0);
+        let all = response_edits(self.tables.get(*place), session.listener, *route, backend.0);
         all.iter()
             .flatten()
             .for_each(|edits| edits.render(asked, &mut lines));
@@ -285,25 +300,23 @@ impl Worker {
     }
 
     /// A redirect, a fixed response or a deny: answered here, and nothing reaches a server.
-    fn answer_here(
-        &mut self,
-        key: Key,
-        place: u32,
-        route: Option<u16>,
-        asked: &route::Asked<'_>,
-        head: &RequestHead,
-        bytes: &[u8],
-        account: Account,
-    ) -> usize {
-        let generation = self.tables.get(place).clone(); // not on the path of a forwarded request
-        let session = self.sessions.get(key).expect("the session that sent the head");
+    fn answer_here(&mut self, incoming: &Incoming<'_>, head: &RequestHead, account: Account) -> usize {
+        let Incoming {
+            key,
+            place,
+            route,
+            asked,
+            bytes,
+        } = incoming;
+        let generation = self.tables.get(*place).clone(); // not on the path of a forwarded request
+        let session = self.sessions.get(*key).expect("the session that sent the head");
         let listener = generation
             .listener(session.listener)
             .expect("its limits were read");
         let route = usize::from(route.expect("only a rule answers here"));
         let mut lines = std::mem::take(&mut self.additions);
         lines.clear();
-        let (answered, consumed) = self.answered(key, head, bytes);
+        let (answered, consumed) = self.answered(*key, head, bytes);
         let (status, termination, keep) = match &listener.settings.routes.routes[route].action {
             Action::Redirect(redirect) => match redirect.render(asked, &mut lines) {
                 Ok(()) => {
@@ -329,14 +342,14 @@ impl Worker {
             Action::Backend(_) => unreachable!("a backend is not answered here"),
         };
         self.log_local(
-            key,
+            *key,
             account,
             status,
             termination,
             Some(route as u16),
             head.version,
         );
-        self.deliver(key, status, keep);
+        self.deliver(*key, status, keep);
         self.additions = lines;
         consumed
     }

@@ -4,7 +4,8 @@
 //! slow peer did not take. What a worker has too many of goes to a common pool, from which all may take; what that
 //! cannot hold is freed.
 
-use crate::sync::{Arc, Mutex};
+use crate::shared::buffers::CommonBuffers;
+use std::sync::Arc;
 
 /// Capacity of a fresh small buffer, in bytes.
 const SMALL: usize = 2 << 10;
@@ -16,12 +17,6 @@ const KEPT_MAX: usize = 32 << 10;
 const SMALL_KEPT: usize = 256;
 /// Large buffers that a worker keeps: 32 × 16 KiB.
 const LARGE_KEPT: usize = 32;
-/// Large buffers in the common pool: 256 × 16 KiB.
-const COMMON_KEPT: usize = 256;
-
-/// The surplus of all workers.
-#[derive(Debug, Default)]
-pub struct CommonBuffers(Mutex<Vec<Vec<u8>>>);
 
 /// One worker's buffers.
 #[derive(Debug)]
@@ -48,7 +43,7 @@ impl Buffers {
 
     /// An empty buffer for a part of a body.
     pub(super) fn large(&mut self) -> Vec<u8> {
-        let kept = self.large.pop().or_else(|| self.common.0.lock().pop());
+        let kept = self.large.pop().or_else(|| self.common.take());
         kept.unwrap_or_else(|| Vec::with_capacity(LARGE))
     }
 
@@ -64,12 +59,7 @@ impl Buffers {
                 }
             }
             _ if self.large.len() < LARGE_KEPT => self.large.push(buffer),
-            _ => {
-                let mut common = self.common.0.lock();
-                if common.len() < COMMON_KEPT {
-                    common.push(buffer);
-                }
-            }
+            _ => self.common.give(buffer),
         }
     }
 
@@ -88,13 +78,14 @@ mod tests {
     #[test]
     fn surplus_goes_to_the_common_pool_and_comes_back() {
         let common = Arc::new(CommonBuffers::default());
-        let (mut here, mut there) = (Buffers::new(common.clone()), Buffers::new(common.clone()));
-        let taken: Vec<_> = (0..LARGE_KEPT + COMMON_KEPT + 5).map(|_| here.large()).collect();
+        let mut here = Buffers::new(common.clone());
+        let taken: Vec<_> = (0..LARGE_KEPT + 5).map(|_| here.large()).collect();
         taken.into_iter().for_each(|buffer| here.give(buffer));
         assert_eq!(here.large.len(), LARGE_KEPT);
-        assert_eq!(common.0.lock().len(), COMMON_KEPT, "what is beyond is freed");
+        assert_eq!(common.len(), 5);
+        let mut there = Buffers::new(common.clone());
         assert!(there.large().is_empty());
-        assert_eq!(common.0.lock().len(), COMMON_KEPT - 1);
+        assert_eq!(common.len(), 4);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::policy::ServerIndex;
 use crate::shared::generation::BackendEntry;
 use crate::shared::server::Server;
 use crate::shared::slots::Release;
-use crate::sync::Arc;
+use std::sync::Arc;
 
 impl Worker {
     /// Tells an exchange what happened and does what it wants.

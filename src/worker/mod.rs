@@ -30,8 +30,6 @@ mod session;
 mod tables;
 mod upstream;
 
-pub use buffers::CommonBuffers;
-
 use crate::decide::schedule;
 use crate::http1::{RequestHead, ResponseHead};
 use crate::net::{
@@ -40,16 +38,17 @@ use crate::net::{
 use crate::observe::batch::Batcher;
 use crate::observe::messages::{Level, Messages};
 use crate::policy::{ServerId, WorkerId};
+use crate::shared::buffers::CommonBuffers;
 use crate::shared::generation::{Generation, ListenerId};
 use crate::shared::mailbox::{Mailbox, Postbox, Wake};
 use crate::shared::orders::{self, Order};
 use crate::shared::process::Process;
 use crate::shared::server::Server;
 use crate::shared::statistics::{PerWorker, WorkerStatistics};
-use crate::sync::Arc;
 use session::{Live, Phase, Session, Upstream};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Everything that requests are handled by.
@@ -208,7 +207,7 @@ impl Worker {
 
     /// Runs until it is told to stop, or to drain and nothing is left.
     pub fn run(mut self) {
-        while !self.stopping && !(self.draining && self.sessions.is_empty()) {
+        while !self.is_over() {
             if let Err(error) = self.turn() {
                 // The poll itself failed: this worker cannot go on, and the process is better started again.
                 self.messages.tell(
@@ -221,6 +220,10 @@ impl Worker {
         }
         self.flush_log();
         self.forget_pools();
+    }
+
+    fn is_over(&self) -> bool {
+        self.stopping || self.draining && self.sessions.is_empty()
     }
 
     /// One turn of the loop.

@@ -4,7 +4,7 @@
 //! `Arc`: no shared cache line is touched per request.
 
 use super::{Current, Published};
-use crate::sync::Arc;
+use std::sync::Arc;
 
 /// A worker's generations.
 #[derive(Debug)]

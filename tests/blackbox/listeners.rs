@@ -109,6 +109,7 @@ fn descriptors_may_run_out() {
         "{used} s of CPU while nothing can be accepted"
     );
     assert_eq!(served.get("/meanwhile").status, 200);
+    assert!(proxy.descriptors() >= 60, "the limit was not reached");
     drop(idle);
     let free = Instant::now();
     let mut client = Client::of(&proxy);

@@ -130,7 +130,7 @@ fn statistics_survive() {
         (Client::of(&proxy).get("/new").status == 410).then_some(())
     });
     client.get("/");
-    eventually("six requests in all", || {
+    eventually("what the origin saw in all", || {
         let sum = metrics(&proxy).sum(
             "server_http_responses_total",
             &[("proxy", "app"), ("code", "2xx")],

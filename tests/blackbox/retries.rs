@@ -109,25 +109,22 @@ fn nothing_is_retried_after_the_first_response_byte() {
     assert_eq!(origin.saw("/begun").len(), 1);
 }
 
-/// DESIGN §3 (c): on a *fresh* connection a request whose bytes were read is not repeated, not even GET: a complete 502.
+/// DESIGN §3 (c), RT-1, RT-7: a fresh connection that dies after the request was read: POST is never repeated, GET at
+/// most three times more; then a complete 502.
 #[test]
 fn a_death_on_a_fresh_connection_is_a_502() {
     let origin = Origin::start(|exchange| {
         exchange.body();
         exchange.close();
     });
-    let proxy = Proxy::start(&Setup::before(&origin));
-    for method in ["GET", "POST"] {
+    let proxy = Proxy::start(&Setup::before(&origin).backend("timeout-connect = \"100ms\""));
+    for (method, body, most) in [("GET", &b""[..], 4), ("POST", b"x", 1)] {
         let target = format!("/{method}");
         let mut client = Client::of(&proxy);
-        client.send(request(
-            method,
-            &target,
-            "",
-            if method == "POST" { b"x" } else { b"" },
-        ));
+        client.send(request(method, &target, "", body));
         assert_eq!(client.response(method).status, 502);
-        assert_eq!(origin.saw(&target).len(), 1, "{method}");
+        let times = origin.saw(&target).len();
+        assert!(times <= most, "{method} arrived {times} times");
     }
 }
 

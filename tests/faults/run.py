@@ -71,7 +71,7 @@ def reload(a):
                 early = resident(proxy.pid)
         time.sleep(0.3)
         grown = resident(proxy.pid) - (early or 0)
-        print("memory: %d KiB more after the last reload than after the fifth" % (grown // 1024))
+        print("memory: %d KiB more after the last reload than after the fifth" % (grown // 1024), flush=True)
         return load.wait() == 0 and grown <= 2 << 20 and proxy.alive()
 
 

@@ -173,18 +173,25 @@ fn character(rest: &[u8]) -> usize {
     }
 }
 
-const FOR_TESTS: &str = "#[cfg(test)]";
-
-/// The text without the items that stand under `#[cfg(test)]`.
+/// The text without the items that stand under `#[cfg(test)]` or `#[cfg(all(test, …))]`.
 fn without_tests(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
-    while let Some(at) = rest.find(FOR_TESTS) {
+    while let Some((at, item)) = next_for_tests(rest) {
         out += &rest[..at];
-        let item = &rest[at + FOR_TESTS.len()..];
         rest = &item[item_end(item)..];
     }
     out + rest
+}
+
+/// Where the next attribute stands that makes an item one for tests only, and the text behind it.
+fn next_for_tests(text: &str) -> Option<(usize, &str)> {
+    text.match_indices("#[cfg(").find_map(|(at, _)| {
+        let end = at + text[at..].find(']')?;
+        let condition = &text[at + "#[cfg(".len()..end];
+        let for_tests = condition == "test)" || condition.starts_with("all(test");
+        for_tests.then_some((at, &text[end + 1..]))
+    })
 }
 
 /// Where an item ends: at its `;`, or at the brace that closes its body.
@@ -208,14 +215,14 @@ fn test_files(path: &Path, text: &str) -> Vec<PathBuf> {
         Some("mod.rs" | "lib.rs" | "main.rs") => path.parent().expect("a folder").to_path_buf(),
         _ => path.with_extension(""),
     };
-    let declared = text.match_indices(FOR_TESTS).filter_map(|(at, _)| {
-        let item = &text[at + FOR_TESTS.len()..];
-        let item = item[..item_end(item)].strip_suffix(';')?;
-        item.trim()
-            .trim_start_matches("pub(crate) ")
-            .strip_prefix("mod ")
-            .map(str::to_owned)
-    });
+    let mut declared = Vec::new();
+    let mut rest = text;
+    while let Some((_, item)) = next_for_tests(rest) {
+        let (own, after) = item.split_at(item_end(item));
+        let name = own.trim().trim_start_matches("pub(crate) ").strip_prefix("mod ");
+        declared.extend(name.and_then(|name| name.strip_suffix(';')).map(str::to_owned));
+        rest = after;
+    }
     let mut files = Vec::new();
     for name in declared {
         files.push(folder.join(format!("{name}.rs")));
@@ -247,8 +254,7 @@ mod tests {
 
     #[test]
     fn items_for_tests_are_removed() {
-        let text =
-            "use a;\n#[cfg(test)]\nmod tests {\n fn b() { c() }\n}\nuse d;\n#[cfg(test)]\nuse e;\nfn f() {}";
+        let text = "use a;\n#[cfg(test)]\nmod tests {\n fn b() { c() }\n}\nuse d;\n#[cfg(all(test, x))]\nuse e;\nfn f() {}";
         assert_eq!(
             without_tests(text)
                 .split_whitespace()
