@@ -1,7 +1,32 @@
 //! The seam between the core and whoever answers its questions: traits and plain-data views.
 //!
-//! A native balancer and (later) a WebAssembly component are asked through what stands here. This module knows
-//! no wasmtime and no mio; it depends on nothing of ours.
+//! A native balancer and a WebAssembly component are asked through what stands here. This module knows no wasmtime and no
+//! mio; it depends on nothing of ours.
+//!
+//! | part | what |
+//! |---|---|
+//! | here | identities, and the table that native balancers read |
+//! | `attach` | a policy in its place: what it offers, who makes its instances, where it tells what happens |
+//! | `ask` | what is asked while a request waits, and the answers |
+//! | `plan` | what is asked while none does: a table that the core executes |
+//! | `fault` | why an answer was not used |
+
+mod ask;
+mod attach;
+mod fault;
+mod plan;
+
+pub use ask::{
+    Asked, Change, Columns, Edit, Edits, Live, Message, Pick, RouteAsked, Routed, Shown, State, Target,
+};
+pub use attach::{
+    ATTRIBUTES_MAX, Attached, Attachment, Attribute, HEADERS_MAX, Journal, Level, Offers, Planner, Policy,
+    Setup, is_token,
+};
+pub use fault::{Fate, Fault};
+pub use plan::{
+    LIFETIME_MAX, MEMBER_WEIGHT_MAX, Member, Plan, PlanServer, PlanView, Selector, Spill, TIERS_MAX, Tier,
+};
 
 /// A worker thread, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -64,6 +64,7 @@ const HOUSE: &[&str] = &[
     "manual",
     "net",
     "observe",
+    "policy",
     "policy.rs",
     "shared",
     "sim",
