@@ -3,7 +3,8 @@
 //! Three small machines: the request's direction ([`RequestSide`]), the response's direction ([`ResponseSide`]) and
 //! the acquisition of a server ([`ServerSide`]: choose, slot, lend, connect, retry). They take events and emit
 //! commands; they know no socket, no clock and no table. Whoever drives them carries the commands out in order and
-//! answers each question (`Choose`, `TakeSlot`, `Lend`, `Connect`, `Pause`) with one event.
+//! answers each question (`Choose`, `TakeSlot`, `Lend`, `Connect`, `Pause`) with one event. A question that is open when
+//! the exchange ends is withdrawn: what it brings after that is the driver's to give back.
 //!
 //! ```text
 //!   Start ─ Choose ─ TakeSlot ─ Lend ─┬─ Send ─ ResponseStarted ─ ResponseComplete ─ ReleaseSlot, Park, Next
@@ -12,12 +13,15 @@
 //! ```
 //!
 //! Invariants: a slot that was taken is released exactly once; a connection that was lent is parked or closed
-//! exactly once; the client gets exactly one of `Next`, `Answer`, `Cut`, unless it left first.
+//! exactly once; the client gets exactly one of `Next`, `Answer`, `Cut`, or `Forget` if it left first, and nothing
+//! comes after it; a request that may not be repeated is sent again only if no byte of it had left.
 
 mod command;
 mod event;
 mod failure;
 mod phase;
+#[cfg(test)]
+mod tests;
 
 use crate::policy::ServerIndex;
 
@@ -31,7 +35,8 @@ pub use phase::{Failed, Lease, RequestSide, ResponseSide, ServerSide};
 pub struct Effort {
     /// Attempts after the first that are charged (RT-1).
     pub retries: u8,
-    /// Idle connections that may turn out dead before a fresh one is opened.
+    /// Connections that may turn out dead before a byte was written, free of charge; once they are spent, a dead idle
+    /// one leads to a fresh one, and a dead fresh one is charged.
     pub stale_max: u8,
 }
 
@@ -46,8 +51,8 @@ pub struct Exchange {
     written: bool,
     /// Whether all that was sent can be sent again.
     held: bool,
-    /// Whether the free second attempt of a reused connection is spent.
-    replayed: bool,
+    /// Whether bytes of the request died with a connection: from then on only a fresh one will do.
+    fresh_only: bool,
     retries_left: u8,
     stale_left: u8,
 }
@@ -58,11 +63,11 @@ impl Exchange {
         Exchange {
             request: RequestSide::Arriving,
             response: ResponseSide::Awaited,
-            server: ServerSide::Choosing(None),
+            server: ServerSide::Unasked,
             idempotent: Idempotent::No,
             written: false,
             held: true,
-            replayed: false,
+            fresh_only: false,
             retries_left: effort.retries,
             stale_left: effort.stale_max,
         }
@@ -100,15 +105,15 @@ impl Exchange {
             Event::Lent(found) => self.lent(found, &mut commands),
             Event::Connected => self.connected(&mut commands),
             Event::ConnectFailed(failure) => self.connect_failed(failure, &mut commands),
-            Event::Written => self.written = true,
-            Event::HeldLost => self.held = false,
-            Event::RequestComplete => self.request = RequestSide::Complete,
+            Event::Written => self.written |= self.holds(),
+            Event::HeldLost => self.held &= !self.holds(),
+            Event::RequestComplete => self.request_complete(),
             Event::ResponseStarted => self.response_started(ResponseSide::Arriving),
             Event::Switched => self.response_started(ResponseSide::Tunnel),
             Event::ResponseComplete(afterwards) => self.response_complete(afterwards, &mut commands),
             Event::ServerGone => self.server_gone(&mut commands),
-            Event::BadResponse => self.fail(Closing::Error, Failure::BadResponse, &mut commands),
-            Event::BadRequest => self.fail(Closing::Aborted, Failure::BadRequest, &mut commands),
+            Event::BadResponse => self.bad_response(&mut commands),
+            Event::BadRequest => self.bad_request(&mut commands),
             Event::ClientGone => self.client_gone(&mut commands),
             Event::Expired(timer) => self.expired(timer, &mut commands),
             Event::PauseOver => self.pause_over(&mut commands),
@@ -116,11 +121,24 @@ impl Exchange {
         commands
     }
 
+    /// Whether the request is neither to come nor over.
+    fn under_way(&self) -> bool {
+        !matches!(self.server, ServerSide::Unasked | ServerSide::Released)
+    }
+
+    fn holds(&self) -> bool {
+        matches!(self.server, ServerSide::Holding(..))
+    }
+
     fn start(&mut self, asked: Asked, commands: &mut Commands) {
+        if self.server != ServerSide::Unasked {
+            return;
+        }
         self.idempotent = asked.idempotent;
         if asked.arrival == Arrival::Whole {
             self.request = RequestSide::Complete;
         }
+        self.server = ServerSide::Choosing(None);
         commands.push(Command::Choose(None));
     }
 
@@ -162,8 +180,7 @@ impl Exchange {
             return;
         };
         match taken {
-            // Whoever retries has met a dead connection: the next one is a new one (DESIGN §3).
-            Taken::Yes if self.written || self.replayed => self.connect(server, commands),
+            Taken::Yes if self.fresh_only => self.connect(server, commands),
             Taken::Yes => self.lend(server, commands),
             Taken::Refused => {
                 self.server = ServerSide::Released;
@@ -229,8 +246,14 @@ impl Exchange {
         commands.push(Command::Choose(Some(server)));
     }
 
+    fn request_complete(&mut self) {
+        if self.under_way() {
+            self.request = RequestSide::Complete;
+        }
+    }
+
     fn response_started(&mut self, into: ResponseSide) {
-        if self.response == ResponseSide::Awaited {
+        if self.holds() && self.response == ResponseSide::Awaited {
             self.response = into;
         }
     }
@@ -239,7 +262,11 @@ impl Exchange {
         let ServerSide::Holding(server, _) = self.server else {
             return;
         };
-        let tunnel = self.response == ResponseSide::Tunnel;
+        let tunnel = match self.response {
+            ResponseSide::Arriving => false,
+            ResponseSide::Tunnel => true,
+            ResponseSide::Awaited | ResponseSide::Over => return,
+        };
         self.server = ServerSide::Released;
         self.response = ResponseSide::Over;
         commands.push(Command::ReleaseSlot(server));
@@ -269,20 +296,22 @@ impl Exchange {
             ResponseSide::Awaited => commands.push(Command::CloseServer(Closing::Remote)),
         }
         let repeatable = self.held && self.idempotent == Idempotent::Yes;
+        self.fresh_only |= self.written;
         match (self.written, lease) {
-            // (a) Not one byte was written: free of charge, whatever the method.
-            (false, Lease::Reused) if self.stale_left > 0 => {
+            // (a) Not one byte was written: free of charge, whatever the method, but not for ever.
+            (false, Lease::Reused) if self.held && self.stale_left > 0 => {
                 self.stale_left -= 1;
                 self.lend(server, commands);
             }
-            (false, Lease::Reused) => self.connect(server, commands),
-            // (b) Reused, and it may be said again: once, on a fresh connection, free of charge.
-            (true, Lease::Reused) if repeatable && !self.replayed => {
-                self.replayed = true;
+            (false, Lease::Reused) if self.held => self.connect(server, commands),
+            (false, Lease::Fresh) if self.held && self.stale_left > 0 => {
+                self.stale_left -= 1;
                 self.connect(server, commands);
             }
+            // (b) Reused, and it may be said again: free of charge, and once, for no other one is lent after it.
+            (true, Lease::Reused) if repeatable => self.connect(server, commands),
             // (c) `retry-on conn-failure empty-response`, for what may be repeated (RT-7).
-            (written, _) if self.retries_left > 0 && (repeatable || !written && self.held) => {
+            (written, Lease::Fresh) if self.retries_left > 0 && (repeatable || !written && self.held) => {
                 commands.push(Command::ReleaseSlot(server));
                 self.choose_again(server, true, commands);
             }
@@ -297,21 +326,41 @@ impl Exchange {
         }
     }
 
+    fn bad_response(&mut self, commands: &mut Commands) {
+        if self.holds() {
+            self.fail(Closing::Error, Failure::BadResponse, commands);
+        }
+    }
+
+    fn bad_request(&mut self, commands: &mut Commands) {
+        if self.under_way() && self.request == RequestSide::Arriving {
+            self.fail(Closing::Aborted, Failure::BadRequest, commands);
+        }
+    }
+
     fn expired(&mut self, timer: Timer, commands: &mut Commands) {
+        if !self.under_way() {
+            return;
+        }
         match (timer, self.server, self.response) {
             (Timer::Tunnel, _, ResponseSide::Tunnel) => self.response_complete(Afterwards::Ended, commands),
             (Timer::Server, ServerSide::Connecting(_), _) => {
                 commands.push(Command::CloseServer(Closing::Error));
                 self.connect_failed(ConnectFailure::TimedOut, commands);
             }
-            (Timer::Server, _, ResponseSide::Awaited) => {
+            (Timer::Server, ServerSide::Holding(..), ResponseSide::Awaited) => {
                 self.fail(Closing::Error, Failure::ServerTimedOut, commands);
             }
             (Timer::Server, _, ResponseSide::Arriving) => {
-                self.fail(Closing::Error, Failure::Stalled, commands)
+                self.fail(Closing::Error, Failure::Stalled, commands);
             }
             (Timer::Client, _, ResponseSide::Awaited) if self.request == RequestSide::Arriving => {
                 self.fail(Closing::Unfinished, Failure::ClientTimedOut, commands);
+            }
+            // It does not take what went before: an interim response, or the response to its last request.
+            (Timer::Client, _, ResponseSide::Awaited) => {
+                self.let_go(Closing::Aborted, commands);
+                self.cut(Failure::ClientStalled, commands);
             }
             (Timer::Client, _, ResponseSide::Arriving) => {
                 self.fail(Closing::Aborted, Failure::ClientStalled, commands);
@@ -326,14 +375,14 @@ impl Exchange {
         match self.response {
             ResponseSide::Over => {}
             ResponseSide::Awaited => self.answer(failure, commands),
-            ResponseSide::Arriving | ResponseSide::Tunnel => {
-                self.response = ResponseSide::Over;
-                commands.push(Command::Cut(failure));
-            }
+            ResponseSide::Arriving | ResponseSide::Tunnel => self.cut(failure, commands),
         }
     }
 
     fn client_gone(&mut self, commands: &mut Commands) {
+        if self.response == ResponseSide::Over {
+            return;
+        }
         self.let_go(Closing::Aborted, commands);
         self.response = ResponseSide::Over;
         commands.push(Command::Forget);
@@ -347,7 +396,8 @@ impl Exchange {
                 commands.push(Command::ReleaseSlot(server));
             }
             ServerSide::Lending(server) => commands.push(Command::ReleaseSlot(server)),
-            ServerSide::Choosing(_)
+            ServerSide::Unasked
+            | ServerSide::Choosing(_)
             | ServerSide::Taking(_)
             | ServerSide::Pausing(_)
             | ServerSide::Released => {}
@@ -357,5 +407,9 @@ impl Exchange {
     fn answer(&mut self, failure: Failure, commands: &mut Commands) {
         self.response = ResponseSide::Over;
         commands.push(Command::Answer(failure));
+    }
+    fn cut(&mut self, failure: Failure, commands: &mut Commands) {
+        self.response = ResponseSide::Over;
+        commands.push(Command::Cut(failure));
     }
 }

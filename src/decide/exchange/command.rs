@@ -77,7 +77,7 @@ pub struct Commands {
 
 impl Commands {
     /// No event emits more.
-    const MAX: usize = 6;
+    pub(super) const MAX: usize = 6;
 
     /// An empty buffer.
     pub fn new() -> Commands {

@@ -15,11 +15,11 @@ pub enum Event {
     Lent(Found),
     /// The connect that was asked for has succeeded.
     Connected,
-    /// It has not.
+    /// It has not, and there is nothing left to close.
     ConnectFailed(ConnectFailure),
     /// The first byte of the request left for the server.
     Written,
-    /// What was sent of the request can no longer be sent again: too much of it.
+    /// What was sent of the request can no longer be sent again: too much of it, or an interim response has come.
     HeldLost,
     /// The last byte of the request came from the client.
     RequestComplete,
@@ -27,7 +27,7 @@ pub enum Event {
     ResponseStarted,
     /// The server switched protocols as the client had asked (101).
     Switched,
-    /// The last byte of the response came from the server.
+    /// The last byte of the response came from the server; of one that has started, that is.
     ResponseComplete(Afterwards),
     /// The server closed or broke the connection.
     ServerGone,
@@ -35,7 +35,7 @@ pub enum Event {
     BadResponse,
     /// The client closed or broke its connection.
     ClientGone,
-    /// The client sent a malformed body.
+    /// The client sent a malformed body, or ended in the middle of it.
     BadRequest,
     /// A phase took too long.
     Expired(Timer),
@@ -95,7 +95,7 @@ pub enum ConnectFailure {
     Remote,
     /// It took longer than `timeout-connect`.
     TimedOut,
-    /// Here: no descriptor, no port. Trying the same at once is pointless, waiting too (RT-5).
+    /// Here: no descriptor, no port. No reason to spare the server a moment (RT-5).
     Local,
 }
 

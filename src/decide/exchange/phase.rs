@@ -27,6 +27,8 @@ pub enum ResponseSide {
 /// The acquisition of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerSide {
+    /// Nothing is asked for yet.
+    Unasked,
     /// The balancer is asked; the server that failed before, if one did.
     Choosing(Option<Failed>),
     /// A slot of this one is asked for.
