@@ -7,6 +7,7 @@
 //! of the configuration have it. What `worker/begin.rs` and `worker/relay.rs` do in between is done here in the same
 //! order; a change there belongs here too.
 
+use forebay::decide::additions;
 use forebay::decide::balance::Algorithm;
 use forebay::decide::edit::{Edit, Edits, FieldName};
 use forebay::decide::exchange::{
@@ -27,7 +28,6 @@ use forebay::shared::key::{KeySecret, Parts, PoolKey};
 use forebay::shared::server::Server;
 use forebay::shared::slots::Release;
 use forebay::shared::table::{Admin, BackendTable, Entry};
-use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -207,19 +207,8 @@ impl Path {
         };
         let choice = self.listener.routes.choose(&asked, &mut self.random);
         assert!(matches!(choice.outcome, Outcome::Backend(_)));
-        let of_route = choice
-            .route
-            .map(|at| &self.listener.routes.routes[usize::from(at)].request_edits);
-        self.additions.clear();
-        add_own_lines(&self.listener, &asked, head, bytes, &mut self.additions);
-        let all = [
-            Some(&self.listener.request_edits),
-            of_route,
-            Some(&self.request_edits),
-        ];
-        for edits in all.into_iter().flatten().filter(|edits| !edits.is_empty()) {
-            edits.apply(&asked, |name| head.drop_named(bytes, name), &mut self.additions);
-        }
+        let (edits, lines) = (&self.request_edits, &mut self.additions);
+        additions::prepare(&self.listener, choice.route, edits, &asked, head, bytes, lines);
         self.out.clear();
         http1::write_request(bytes, head, &self.additions, &mut self.out);
         let mut body = Body::new(head.framing, TRAILERS);
@@ -356,28 +345,6 @@ impl Path {
         };
         assert_eq!(reuse::keep(&facts), Ok(()));
         pool.park(WORKER, &self.keys[self.chosen.at()], proven, connection);
-    }
-}
-
-/// As `worker/begin.rs` makes them.
-fn add_own_lines(
-    listener: &ListenerSettings,
-    asked: &route::Asked<'_>,
-    head: &mut RequestHead,
-    bytes: &[u8],
-    additions: &mut Vec<u8>,
-) {
-    additions.extend_from_slice(&listener.via);
-    head.drop_named(bytes, b"X-Forwarded-Proto");
-    head.drop_named(bytes, b"X-Forwarded-Host");
-    if let Some(client) = asked.client {
-        write!(additions, "X-Forwarded-For: {client}\r\n").expect("a Vec takes all");
-    }
-    additions.extend_from_slice(b"X-Forwarded-Proto: http\r\n");
-    if !asked.host.is_empty() {
-        additions.extend_from_slice(b"X-Forwarded-Host: ");
-        additions.extend_from_slice(asked.host);
-        additions.extend_from_slice(b"\r\n");
     }
 }
 
