@@ -58,11 +58,11 @@ for shape in $(env -i "$program"); do
     verdict=1
     continue
   fi
-  permille=$(((now - was) * 1000 / was))
   note=""
   if [ $((now * 100)) -gt $((was * (100 + tolerance))) ]; then note="MORE" verdict=1; fi
   if [ $((now * 100)) -lt $((was * (100 - tolerance))) ]; then note="less: lower the baseline" verdict=1; fi
-  printf '%-10s %10d %10d %+6d.%d %%  %s\n' "$shape" "$was" "$now" $((permille / 10)) $((permille < 0 ? -permille % 10 : permille % 10)) "$note"
+  change=$(awk "BEGIN { printf \"%+.1f %%\", ($now - $was) * 100 / $was }")
+  printf '%-10s %10d %10d %8s  %s\n' "$shape" "$was" "$now" "$change" "$note"
 done
 
 if [ "${1-}" = --accept ]; then
