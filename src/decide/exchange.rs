@@ -295,7 +295,9 @@ impl Exchange {
             ResponseSide::Arriving => return self.fail(Closing::Remote, Failure::Truncated, commands),
             ResponseSide::Awaited => commands.push(Command::CloseServer(Closing::Remote)),
         }
-        let repeatable = self.held && self.idempotent == Idempotent::Yes;
+        // What has killed two connections is not tried on a third (decision 0002).
+        let repeatable =
+            self.held && self.idempotent == Idempotent::Yes && !(self.written && self.fresh_only);
         self.fresh_only |= self.written;
         match (self.written, lease) {
             // (a) Not one byte was written: free of charge, whatever the method, but not for ever.
@@ -308,9 +310,9 @@ impl Exchange {
                 self.stale_left -= 1;
                 self.connect(server, commands);
             }
-            // (b) Reused, and it may be said again: free of charge, and once, for no other one is lent after it.
+            // (b) Reused, and it may be said again: free of charge.
             (true, Lease::Reused) if repeatable => self.connect(server, commands),
-            // (c) `retry-on conn-failure empty-response`, for what may be repeated (RT-7).
+            // (c) `retry-on conn-failure empty-response`, once, for what may be repeated (RT-7).
             (written, Lease::Fresh) if self.retries_left > 0 && (repeatable || !written && self.held) => {
                 commands.push(Command::ReleaseSlot(server));
                 self.choose_again(server, true, commands);

@@ -81,8 +81,9 @@ mod tests {
         let to = |own: u32, others: [u32; 2]| {
             hand_off(
                 0,
-                [(0, own, margin), (1, others[0]), (2, others[1])].into_iter(),
+                [(0, own), (1, others[0]), (2, others[1])].into_iter(),
                 own,
+                margin,
             )
         };
         assert_eq!(to(8, [0, 0]), None, "within 8");

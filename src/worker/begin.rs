@@ -10,7 +10,7 @@ use crate::decide::exchange::{Arrival, Asked, Event, Exchange, Idempotent};
 use crate::decide::reuse::OpenReason;
 use crate::decide::route::{self, Action, BackendRef, NO_ROUTE_STATUS, Outcome};
 use crate::http1::{
-    self, Body, BodyError, Framing, Method, Output, RequestHead, ResponseHead, TrailerLimits, Version,
+    self, Body, BodyError, Framing, Method, Output, RequestHead, ResponseHead, TrailerLimits,
 };
 use crate::net::Key;
 use crate::shared::generation::ListenerId;

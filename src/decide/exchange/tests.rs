@@ -189,28 +189,20 @@ fn fresh_connections_that_die_unwritten_are_free_but_not_for_ever() {
     assert_eq!(told.exchange.retries_left, EFFORT.retries - 1);
 }
 
-/// DESIGN §3 (b): once. The fresh connection dies too: `retry-on empty-response` pays for the rest.
+/// DESIGN §3 (b): once. What has killed two connections is not tried on a third (decision 0002).
 #[test]
-fn the_second_death_is_charged() {
-    let mut told = Told::on_idle(GET);
-    told.all(&[
-        Event::Written,
-        Event::ServerGone,
-        Event::Connected,
-        Event::Written,
-    ]);
-    let charged = [
-        Command::CloseServer(Closing::Remote),
-        Command::ReleaseSlot(A),
-        Command::Choose(Some(A)),
-    ];
-    assert_eq!(told.on(Event::ServerGone), charged);
-    told.on(Event::Chosen(Some(B)));
-    assert_eq!(
-        told.on(Event::Slot(Taken::Yes)),
-        [Command::Connect(B)],
-        "a fresh one"
-    );
+fn the_second_death_is_the_last() {
+    for mut told in [Told::on_idle(GET), Told::on_fresh(GET)] {
+        told.all(&[Event::Written, Event::ServerGone]);
+        told.all(&[Event::Chosen(Some(B)), Event::Slot(Taken::Yes)]); // asked only after a fresh one has died
+        told.all(&[Event::Connected, Event::Written]);
+        let commands = told.on(Event::ServerGone);
+        assert_eq!(
+            commands.last(),
+            Some(&Command::Answer(Failure::ServerClosed)),
+            "{commands:?}"
+        );
+    }
 }
 
 /// Bytes died once: idle connections stay out, whatever happens to the fresh ones.
