@@ -4,6 +4,8 @@
 //! by one atomic swap, and tells workers by mail. A reload is check → bind → publish: whatever can fail comes before
 //! the publication, and a reload that fails changes nothing.
 
+mod planning;
+mod policies;
 mod registry;
 mod settings;
 mod snapshot;
@@ -14,14 +16,18 @@ use crate::observe::batch::Batcher;
 use crate::observe::messages::{Level, Messages};
 use crate::observe::writer::Log;
 use crate::observe::{format, outlet};
-use crate::shared::generation::ListenerId;
+use crate::policy::{Fault, WorkerId};
+use crate::shared::generation::{AttachedPolicy, Generation, ListenerId};
 use crate::shared::mailbox::{Mailbox, Postbox};
 use crate::shared::orders::{Order, Place, Published};
 use crate::shared::process::Process;
 use crate::shared::statistics::{PerWorker, WorkerStatistics};
 use crate::shared::table::Admin;
 use anyhow::{Context, bail};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
+use policies::Policies;
+pub use planning::Planning;
+pub use policies::{Loader, Told};
 use registry::Registry;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,12 +57,16 @@ pub struct Control {
     started: SystemTime,
     failed_reloads: AtomicU64,
     stopping: AtomicBool,
+    loader: Option<Arc<dyn Loader>>,
+    workers: u16,
+    changed: Condvar,
     state: Mutex<Steering>,
 }
 
 /// What only one reload or command may change at a time.
 struct Steering {
     registry: Registry,
+    policies: Policies,
     config: Config,
     bound: Vec<Bound>,
 }
@@ -86,18 +96,26 @@ pub struct Parts {
     pub messages: Messages,
     /// The access log, if there is one.
     pub log: Option<Log>,
+    /// Who loads policies; none in a build without a host.
+    pub loader: Option<Arc<dyn Loader>>,
 }
 
 impl Control {
-    /// Builds and publishes the first generation. No socket is bound yet.
-    pub fn new(config: Config, parts: Parts) -> Control {
-        let mut registry = Registry::new(config.process.workers);
-        let published = Arc::new(Published::from_pointee(registry.build(&config)));
-        parts.process.set_ratios(
-            config.process.pool_low_fd_ratio,
-            config.process.pool_high_fd_ratio,
-        );
-        Control {
+    /// Loads the policies, builds and publishes the first generation. No socket is bound yet.
+    ///
+    /// # Errors
+    /// Every policy that cannot be loaded.
+    pub fn new(config: Config, parts: Parts) -> anyhow::Result<Control> {
+        let workers = config.process.workers;
+        let mut registry = Registry::new(workers);
+        let mut policies = Policies::default();
+        let errors = policies.load(&config, parts.loader.as_deref(), workers);
+        if !errors.is_empty() {
+            bail!("{}", errors.join("\n"));
+        }
+        let published = Arc::new(Published::from_pointee(registry.build(&config, &policies)));
+        parts.process.set_ratios(config.process.pool_low_fd_ratio, config.process.pool_high_fd_ratio);
+        Ok(Control {
             published,
             postboxes: parts.postboxes,
             process: parts.process,
@@ -107,11 +125,42 @@ impl Control {
             started: SystemTime::now(),
             failed_reloads: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
-            state: Mutex::new(Steering {
-                registry,
-                config,
-                bound: Vec::new(),
-            }),
+            loader: parts.loader,
+            workers,
+            changed: Condvar::new(),
+            state: Mutex::new(Steering { registry, policies, config, bound: Vec::new() }),
+        })
+    }
+
+    /// The generation that is published now.
+    pub fn generation(&self) -> Arc<Generation<Connection, Address>> {
+        self.published.load_full()
+    }
+
+    /// Whether the process drains or stops.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Waits for a reload, a command or the end, at most so long.
+    pub(self) fn wait_for_change(&self, longest: Duration) {
+        let mut state = self.state.lock();
+        if !self.is_stopping() {
+            self.changed.wait_for(&mut state, longest);
+        }
+    }
+
+    /// Counts what a planner answered: a plan, no opinion, or a fault.
+    fn count_plan(&self, attached: &AttachedPolicy, answer: Result<bool, Fault>) {
+        // The control thread is no worker: its counts stand in the shard behind the workers'.
+        let statistics = attached.statistics.of(WorkerId(self.workers));
+        if !matches!(answer, Err(Fault::Quarantined | Fault::Budget)) {
+            statistics.calls.count();
+        }
+        match answer {
+            Ok(true) => {}
+            Ok(false) => statistics.abstained.count(),
+            Err(fault) => statistics.faults[fault.index()].count(),
         }
     }
 
@@ -169,12 +218,17 @@ impl Control {
         let fresh = self.bind(&new)?;
         self.set_log(&state.config.process.log, &config.process.log)?;
 
+        // A policy that cannot be loaded leaves the one at work; the rest of the configuration is taken up.
+        let errors = state.policies.load(&config, self.loader.as_deref(), self.workers);
+        for error in &errors {
+            self.messages.tell(Level::Error, "a policy stays as it was", &[("error", error)]);
+        }
         // Nothing fails from here on. Who waits on a listener that goes is accepted under the rules it came for.
         for bound in &gone {
             self.close(bound);
         }
-        let generation = state.registry.build(&config);
-        self.published.store(Arc::new(generation));
+        let Steering { registry, policies, .. } = &mut *state;
+        self.published.store(Arc::new(registry.build(&config, policies)));
         let mut now_bound: Vec<Bound> = kept;
         for bound in &mut now_bound {
             let now = wanted
@@ -199,6 +253,7 @@ impl Control {
         );
         state.config = config;
         state.bound = now_bound;
+        self.changed.notify_all();
         self.wake_all();
         Ok(new_bound)
     }
@@ -216,12 +271,14 @@ impl Control {
     /// Stops accepting and lets what is in progress finish.
     pub fn drain(&self) {
         self.stopping.store(true, Ordering::Relaxed);
+        self.changed.notify_all();
         self.tell_all(|| Order::Drain);
     }
 
     /// Ends everything at once.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
+        self.changed.notify_all();
         self.tell_all(|| Order::Stop);
     }
 
@@ -335,7 +392,7 @@ impl Control {
     /// There is no such server now.
     pub fn set_server_admin(&self, backend: &str, server: &str, admin: Admin) -> Result<(), String> {
         let mut steering = self.state.lock();
-        let Steering { registry, config, .. } = &mut *steering;
+        let Steering { registry, config, policies, .. } = &mut *steering;
         let present = config
             .backends
             .iter()
@@ -344,7 +401,8 @@ impl Control {
             return Err(format!("no server {backend}/{server}"));
         }
         registry.set_admin(backend, server, admin)?;
-        self.published.store(Arc::new(registry.build(config)));
+        self.published.store(Arc::new(registry.build(config, policies)));
+        self.changed.notify_all();
         self.wake_all();
         Ok(())
     }

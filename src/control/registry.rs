@@ -4,14 +4,17 @@
 //! state stay with the id over every reload. What a reload builds is a generation: a view of these with the settings
 //! of the day. Ids of what is gone are kept for its return: names come back.
 
+use super::policies::{Kind, Policies};
 use super::settings;
 use crate::config::{Config, model};
 use crate::net::{Address, Connection};
-use crate::policy::{BackendId, ServerId};
-use crate::shared::generation::{BackendEntry, Generation, ListenerEntry, ListenerId};
+use crate::policy::{BackendId, Columns, Plan, ServerId, ServerIndex, Shown, State, Table};
+use crate::shared::generation::{
+    BackendEntry, BackendPolicy, Generation, ListenerEntry, ListenerId, ShownTable,
+};
 use crate::shared::key::{KeySecret, Parts, PoolKey};
 use crate::shared::server::Server;
-use crate::shared::statistics::{ListenerStatistics, PerWorker};
+use crate::shared::statistics::{BackendStatistics, ListenerStatistics, PerWorker};
 use crate::shared::table::{Admin, BackendTable, Entry};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +36,24 @@ struct KnownBackend {
     servers: BTreeMap<String, Arc<Server<Connection>>>,
     /// Its latest table, which the next one follows.
     table: Option<Arc<BackendTable<Connection>>>,
+    statistics: Arc<PerWorker<BackendStatistics>>,
+    /// Raised when the servers are others, or other than they were.
+    servers_generation: u64,
+    /// The plan at work, and the servers that its indices mean.
+    plan: Option<(Plan, Vec<ServerId>)>,
+    /// Smoothed latencies in µs, by name, as they were last shown.
+    latencies: BTreeMap<String, i32>,
+    /// The tag `zone` of each server, in the table's order.
+    zones: Vec<String>,
+}
+
+/// What the planner thread has found out about a backend.
+pub(super) struct News {
+    pub(super) backend: String,
+    /// A new plan, or none from now on; the outer `None` where nothing changes.
+    pub(super) plan: Option<Option<Plan>>,
+    /// Smoothed latencies in µs, by server; −1 while unknown.
+    pub(super) latencies: BTreeMap<String, i32>,
 }
 
 struct KnownListener {
@@ -54,18 +75,12 @@ impl Registry {
     }
 
     /// The next generation, for a config that was checked.
-    pub(super) fn build(&mut self, config: &Config) -> Generation<Connection, Address> {
+    pub(super) fn build(&mut self, config: &Config, policies: &Policies) -> Generation<Connection, Address> {
         self.generation += 1;
-        let backends: Vec<_> = config
-            .backends
-            .iter()
-            .map(|backend| self.backend(backend))
-            .collect();
-        let entries: Vec<_> = config
-            .listeners
-            .iter()
-            .map(|listen| self.listener(listen))
-            .collect();
+        let backends: Vec<_> =
+            config.backends.iter().map(|backend| self.backend(backend, config, policies)).collect();
+        let entries: Vec<_> =
+            config.listeners.iter().map(|listen| self.listener(listen, config, policies)).collect();
         let mut listeners: Vec<Option<ListenerEntry>> = vec![None; self.listeners.len()];
         for (id, entry) in entries {
             listeners[usize::from(id.0)] = Some(entry);
@@ -75,6 +90,42 @@ impl Registry {
             listeners: listeners.into_boxed_slice(),
             backends: backends.into_boxed_slice(),
         }
+    }
+
+    /// The generation after `former`, with what the planner thread found out.
+    pub(super) fn with_news(
+        &mut self,
+        former: &Generation<Connection, Address>,
+        news: &[News],
+    ) -> Generation<Connection, Address> {
+        self.generation += 1;
+        let mut backends = former.backends.clone();
+        for entry in &mut backends {
+            let Some(news) = news.iter().find(|news| *news.backend == *entry.table.name) else { continue };
+            let Some(known) = self.backends.get_mut(&news.backend) else { continue };
+            known.latencies.clone_from(&news.latencies);
+            match &news.plan {
+                Some(Some(plan)) => {
+                    entry.table = Arc::new(entry.table.planned(plan));
+                    known.plan = Some((plan.clone(), ids(&entry.table)));
+                }
+                Some(None) => {
+                    entry.table = Arc::new(entry.table.unplanned());
+                    known.plan = None;
+                }
+                None => {}
+            }
+            known.table = Some(entry.table.clone());
+            if let Some(policy) = &mut entry.policy {
+                policy.shown = known.shown(&entry.table);
+            }
+        }
+        Generation { number: self.generation, listeners: former.listeners.clone(), backends }
+    }
+
+    /// Rises when the servers of a backend are others, or other than they were; not with a plan.
+    pub(super) fn servers_generation(&self, backend: &str) -> u64 {
+        self.backends.get(backend).map_or(0, |known| known.servers_generation)
     }
 
     /// The runtime state of a server, for the generation that is built next.
@@ -96,7 +147,13 @@ impl Registry {
         self.listeners.get(name).map(|known| known.id)
     }
 
-    fn backend(&mut self, backend: &model::Backend) -> BackendEntry<Connection, Address> {
+    fn backend(
+        &mut self,
+        backend: &model::Backend,
+        config: &Config,
+        policies: &Policies,
+    ) -> BackendEntry<Connection, Address> {
+        let workers = self.workers;
         let next = BackendId(self.backends.len() as u32);
         let known = self
             .backends
@@ -105,6 +162,11 @@ impl Registry {
                 id: next,
                 servers: BTreeMap::new(),
                 table: None,
+                statistics: Arc::new(PerWorker::new(workers, BackendStatistics::default)),
+                servers_generation: 0,
+                plan: None,
+                latencies: BTreeMap::new(),
+                zones: Vec::new(),
             });
         let mut entries = Vec::with_capacity(backend.servers.len());
         for server in &backend.servers {
@@ -122,12 +184,30 @@ impl Registry {
             });
         }
         let algorithm = settings::algorithm(backend.balance);
-        let table = Arc::new(match &known.table {
+        let mut table = match &known.table {
             Some(former) => former.next(algorithm, entries),
             None => BackendTable::first(known.id, &backend.name, algorithm, entries),
-        });
+        };
+        let attached = backend
+            .policy
+            .and_then(|policy| policies.at(&config.policy(policy).name, Kind::Backend, &backend.name));
+        // A plan goes on over a change of states or settings, as long as its indices mean the same servers.
+        match known.plan.take() {
+            Some((plan, servers)) if attached.is_some() && servers == ids(&table) => {
+                table = table.planned(&plan);
+                known.plan = Some((plan, servers));
+            }
+            _ => {}
+        }
+        let table = Arc::new(table);
+        known.servers_generation += 1;
         known.table = Some(table.clone());
+        known.zones = backend.servers.iter().map(zone).collect();
+        let policy = attached.map(|attached| BackendPolicy { attached, shown: known.shown(&table) });
+        let statistics = known.statistics.clone();
         BackendEntry {
+            policy,
+            statistics,
             table,
             settings: Arc::new(settings::backend(backend)),
             addresses: backend
@@ -155,7 +235,12 @@ impl Registry {
         )
     }
 
-    fn listener(&mut self, listen: &model::Listen) -> (ListenerId, ListenerEntry) {
+    fn listener(
+        &mut self,
+        listen: &model::Listen,
+        config: &Config,
+        policies: &Policies,
+    ) -> (ListenerId, ListenerEntry) {
         let next = ListenerId(self.listeners.len() as u16);
         let workers = self.workers;
         let known = self
@@ -169,8 +254,41 @@ impl Registry {
             name: listen.name.as_str().into(),
             settings: Arc::new(settings::listener(listen)),
             statistics: known.statistics.clone(),
+            policy: listen
+                .route_policy
+                .and_then(|policy| policies.at(&config.policy(policy).name, Kind::Listener, &listen.name)),
             workers: listen.workers.clone().into(),
         };
         (known.id, entry)
     }
+}
+
+impl KnownBackend {
+    /// The servers as policies see them.
+    fn shown(&self, table: &Arc<BackendTable<Connection>>) -> ShownTable {
+        let mut columns = Columns::default();
+        for (at, entry) in table.entries.iter().enumerate() {
+            let name = entry.server.name.to_string();
+            columns.latencies.push(self.latencies.get(&name).copied().unwrap_or(-1));
+            columns.names.push(name);
+            columns.zones.push(self.zones.get(at).cloned().unwrap_or_default());
+            columns.weights.push(table.weight(ServerIndex(at as u16)) as i32);
+            columns.states.push(match entry.state {
+                Admin::Ready => State::Ready,
+                Admin::Drain => State::Draining,
+                Admin::Maint => State::Maintenance,
+            } as i32);
+            columns.limits.push(i32::try_from(entry.limit).unwrap_or(-1));
+        }
+        ShownTable(Shown { columns: Arc::new(columns), live: table.clone() })
+    }
+}
+
+fn ids(table: &BackendTable<Connection>) -> Vec<ServerId> {
+    table.entries.iter().map(|entry| entry.server.id).collect()
+}
+
+fn zone(server: &model::Server) -> String {
+    let zone = server.tags.iter().find(|(name, _)| name == "zone");
+    zone.map_or_else(String::new, |(_, zone)| zone.clone())
 }

@@ -5,7 +5,8 @@ use crate::decide::balance::Algorithm;
 use crate::decide::cause::Cause;
 use crate::decide::exchange::Effort;
 use crate::decide::reuse::Mode;
-use crate::decide::settings::{BackendSettings, Forwarded, Limits, ListenerSettings, Micros};
+use crate::decide::route::Action;
+use crate::decide::settings::{BackendSettings, Forwarded, Limits, ListenerSettings, Micros, NamedRoutes};
 use crate::shared::statistics::ListenerStatistics;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ pub(super) fn listener(listen: &model::Listen) -> ListenerSettings {
             headers_max: listen.limits.headers_max,
         },
         routes: listen.routes.clone(),
+        named: named_routes(listen),
         request_edits: listen.request_edits.clone(),
         response_edits: listen.response_edits.clone(),
         forwarded: match listen.forwarded {
@@ -32,6 +34,19 @@ pub(super) fn listener(listen: &model::Listen) -> ListenerSettings {
             Some(name) => format!("Via: 1.1 {name}\r\n").into_bytes().into(),
             None => Box::default(),
         },
+    }
+}
+
+/// Routes that a policy may choose: those with a name, by their place.
+pub(super) fn named_routes(listen: &model::Listen) -> NamedRoutes {
+    let named = |wanted: fn(&Action) -> bool| {
+        let routes = listen.routes.routes.iter().zip(&listen.route_names).enumerate();
+        let mine = routes.filter(|(_, (route, name))| name.is_some() && wanted(&route.action));
+        mine.map(|(at, _)| at as u16).collect()
+    };
+    NamedRoutes {
+        redirects: named(|action| matches!(action, Action::Redirect(_))),
+        responses: named(|action| matches!(action, Action::Respond(_))),
     }
 }
 

@@ -106,7 +106,8 @@ fn add_line(name: &FieldName, value: &Template, asked: &Asked<'_>, lines: &mut V
     }
 }
 
-fn drop_lines(lines: &mut Vec<u8>, name: &[u8]) {
+/// Removes the lines of that name, in any letter case, from whole header lines.
+pub fn drop_lines(lines: &mut Vec<u8>, name: &[u8]) {
     let mut start = 0;
     while let Some(at) = memchr::memchr(b'\n', &lines[start..]) {
         let end = start + at + 1;

@@ -26,6 +26,8 @@ pub struct ListenerSettings {
     pub limits: Limits,
     /// Routes in order, then the default.
     pub routes: RouteTable,
+    /// The routes that a policy may choose: redirects by their index, then fixed responses by theirs.
+    pub named: NamedRoutes,
     /// Edits of every request.
     pub request_edits: Edits,
     /// Edits of every response of a server.
@@ -34,6 +36,15 @@ pub struct ListenerSettings {
     pub forwarded: Forwarded,
     /// The ready line `Via: 1.1 NAME` with its CRLF, or nothing; the minor version is at [`VIA_MINOR`].
     pub via: Box<[u8]>,
+}
+
+/// Routes that a route policy may choose, by their place in [`ListenerSettings::routes`].
+#[derive(Clone, Debug, Default)]
+pub struct NamedRoutes {
+    /// Those that redirect.
+    pub redirects: Box<[u16]>,
+    /// Those with a fixed response.
+    pub responses: Box<[u16]>,
 }
 
 /// Where the minor version of the client's message stands in [`ListenerSettings::via`].

@@ -5,14 +5,40 @@
 //! statistics, balancer state) is inside `Arc`s that the next generation shares (DESIGN: identity).
 
 use super::key::PoolKey;
-use super::statistics::{ListenerStatistics, PerWorker};
+use super::statistics::{BackendStatistics, ListenerStatistics, PerWorker, PolicyStatistics};
 use super::table::BackendTable;
 use crate::decide::settings::{BackendSettings, ListenerSettings};
+use crate::policy::{Attachment, Shown};
 use crate::sync::Arc;
 
 /// A listener, by its name, for the life of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ListenerId(pub u16);
+
+/// A policy at one backend or listener, for as long as its component and its configuration stay the same.
+pub struct AttachedPolicy {
+    /// Who makes its instances.
+    pub attachment: Arc<dyn Attachment>,
+    /// What is counted of it.
+    pub statistics: Arc<PerWorker<PolicyStatistics>>,
+    /// What becomes of a request when a route policy fails.
+    pub on_fault: OnFault,
+}
+
+impl std::fmt::Debug for AttachedPolicy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "AttachedPolicy({:?})", self.attachment.offers())
+    }
+}
+
+/// What becomes of a request when a route policy fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFault {
+    /// What the rules chose.
+    Fallback,
+    /// It is denied (503).
+    Deny,
+}
 
 /// Everything that requests are handled by, at one time. `C` is a connection to a server, `A` where one is opened.
 #[derive(Debug)]
@@ -34,6 +60,8 @@ pub struct ListenerEntry {
     pub settings: Arc<ListenerSettings>,
     /// What it counts.
     pub statistics: Arc<PerWorker<ListenerStatistics>>,
+    /// Its route policy, if it has one.
+    pub policy: Option<Arc<AttachedPolicy>>,
     /// The workers that accept here; empty for all.
     pub workers: Arc<[u16]>,
 }
@@ -49,6 +77,29 @@ pub struct BackendEntry<C, A> {
     pub addresses: Arc<[A]>,
     /// The keys of connections to them, in the table's order.
     pub keys: Arc<[PoolKey]>,
+    /// Its policy, if it has one.
+    pub policy: Option<BackendPolicy>,
+    /// Who chose its servers.
+    pub statistics: Arc<PerWorker<BackendStatistics>>,
+}
+
+/// The policy of a backend, and the servers as it sees them.
+#[derive(Clone, Debug)]
+pub struct BackendPolicy {
+    /// The policy.
+    pub attached: Arc<AttachedPolicy>,
+    /// The table, shown to each instance that picks.
+    pub shown: ShownTable,
+}
+
+/// A table as policies see it.
+#[derive(Clone)]
+pub struct ShownTable(pub Shown);
+
+impl std::fmt::Debug for ShownTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ShownTable({} servers)", self.0.columns.len())
+    }
 }
 
 impl<C, A> Clone for BackendEntry<C, A> {
@@ -58,6 +109,8 @@ impl<C, A> Clone for BackendEntry<C, A> {
             settings: self.settings.clone(),
             addresses: self.addresses.clone(),
             keys: self.keys.clone(),
+            policy: self.policy.clone(),
+            statistics: self.statistics.clone(),
         }
     }
 }

@@ -7,7 +7,7 @@
 //! They hang on the identity of what they count and survive reload. Times are µs, sizes bytes.
 
 use crate::decide::reuse::{CloseReason, OpenReason};
-use crate::policy::WorkerId;
+use crate::policy::{Fault, WorkerId};
 use crate::sync::{AtomicU64, Ordering};
 
 /// One shard for each worker.
@@ -262,6 +262,41 @@ impl ListenerStatistics {
             timeouts: Timeouts::default(),
             bytes_in: Counter::new(),
             bytes_out: Counter::new(),
+        }
+    }
+}
+
+/// Who chose the servers of one backend, as one worker saw it.
+#[derive(Debug, Default)]
+pub struct BackendStatistics {
+    /// Choices by the plan of a policy.
+    pub by_plan: Counter,
+    /// Choices by a policy that was asked.
+    pub by_pick: Counter,
+    /// Choices by the configured algorithm.
+    pub by_native: Counter,
+}
+
+/// One policy at one place, as one worker saw it.
+#[derive(Debug)]
+pub struct PolicyStatistics {
+    /// Questions that reached it.
+    pub calls: Counter,
+    /// Of these, answers without an opinion.
+    pub abstained: Counter,
+    /// Of these, answers that could not be followed because the server takes no requests now.
+    pub unusable: Counter,
+    /// Answers that were not used, by [`Fault`]; not being asked is one, too.
+    pub faults: [Counter; Fault::COUNT],
+}
+
+impl Default for PolicyStatistics {
+    fn default() -> Self {
+        PolicyStatistics {
+            calls: Counter::new(),
+            abstained: Counter::new(),
+            unusable: Counter::new(),
+            faults: [const { Counter::new() }; Fault::COUNT],
         }
     }
 }

@@ -2,18 +2,19 @@
 
 use super::client::Answered;
 use super::session::{Account, Keep, Live, Phase, TunnelEnds};
-use super::{Current, Worker};
-use crate::decide::additions;
+use super::Worker;
+use super::attributes;
+use super::consult::{Consulted, apply_edits};
 use crate::decide::cause::Cause;
-use crate::decide::edit::Edits;
 use crate::decide::exchange::{Arrival, Asked, Event, Exchange, Idempotent};
 use crate::decide::reuse::OpenReason;
 use crate::decide::route::{self, Action, BackendRef, NO_ROUTE_STATUS, Outcome};
 use crate::http1::{
-    self, Body, BodyError, Framing, Method, Output, RequestHead, ResponseHead, TrailerLimits,
+    self, Body, BodyError, Framing, Method, Output, RequestHead, TrailerLimits,
 };
 use crate::net::Key;
-use crate::shared::generation::ListenerId;
+use crate::policy::Message;
+use crate::shared::generation::ListenerEntry;
 
 /// Bounds of a trailer section.
 pub(super) const TRAILERS: TrailerLimits = TrailerLimits {
@@ -22,13 +23,13 @@ pub(super) const TRAILERS: TrailerLimits = TrailerLimits {
 };
 
 /// A request that is being begun: where it came from and what it asks.
-struct Incoming<'b> {
-    key: Key,
+pub(super) struct Incoming<'b> {
+    pub(super) key: Key,
     /// The generation that it belongs to.
-    place: u32,
-    route: Option<u16>,
-    asked: route::Asked<'b>,
-    bytes: &'b [u8],
+    pub(super) place: u32,
+    pub(super) route: Option<u16>,
+    pub(super) asked: route::Asked<'b>,
+    pub(super) bytes: &'b [u8],
 }
 
 /// The route of a request, told without borrowing it.
@@ -36,7 +37,11 @@ enum Routed {
     Backend(BackendRef),
     Here,
     Nowhere,
+    Denied,
 }
+
+/// Our answer when a route policy failed and `on-fault` is "deny".
+const DENIED_STATUS: u16 = 503;
 
 impl Worker {
     /// Begins to serve the request at the start of `bytes`; tells how many of them are used up.
@@ -70,14 +75,24 @@ impl Worker {
             .get(place)
             .listener(listener_id)
             .expect("its limits were read");
+        let has_policy = listener.policy.is_some();
         let choice = listener.settings.routes.choose(&asked, random);
-        let route = choice.route;
-        let routed = match choice.outcome {
+        let mut route = choice.route;
+        let mut routed = match choice.outcome {
             _ if head.max_forwards == Some(0) => Routed::Nowhere,
             Outcome::Backend(backend) => Routed::Backend(backend),
             Outcome::NoRoute => Routed::Nowhere,
             Outcome::Redirect(_) | Outcome::Respond(_) | Outcome::Deny(_) => Routed::Here,
         };
+        self.edits.clear();
+        if has_policy && head.max_forwards != Some(0) {
+            match self.ask_router(key, place, head, bytes) {
+                Consulted::NoOpinion => {}
+                Consulted::Backend(backend) => routed = Routed::Backend(backend),
+                Consulted::Rule(rule) => (route, routed) = (Some(rule), Routed::Here),
+                Consulted::Denied => routed = Routed::Denied,
+            }
+        }
         let incoming = Incoming {
             key,
             place,
@@ -89,6 +104,7 @@ impl Worker {
         let backend = match routed {
             Routed::Backend(backend) => backend,
             Routed::Here => return self.answer_here(&incoming, head, account),
+            Routed::Denied => return self.answer_plainly(key, DENIED_STATUS, head, bytes, account),
             Routed::Nowhere => {
                 // RFC 9110 §7.6.2: the final recipient of OPTIONS is us; of TRACE too, which we do not do.
                 let status = match (head.max_forwards, head.method) {
@@ -126,7 +142,8 @@ impl Worker {
         let effort = self.tables.get(place).backends[usize::from(backend.0)]
             .settings
             .effort;
-        let response_lines = self.prepare_response_lines(&incoming, backend);
+        let response_edits = self.prepare_response_edits(&incoming, backend);
+        let attributes = self.gather_for_picker(&incoming, backend, head);
         self.tables.hold(place);
         let exchange = self.exchanges.insert(Live {
             machine: Exchange::new(effort),
@@ -144,7 +161,9 @@ impl Worker {
             sent: 0,
             head_length,
             input: Vec::new(),
-            response_lines,
+            response_edits,
+            attributes,
+            asked: false,
             server_keeps: false,
             decoded: false,
             open_reason: OpenReason::None,
@@ -186,85 +205,37 @@ impl Worker {
         consumed
     }
 
-    /// Header lines of ours, after the client's own were dropped where they are not to go on.
-    fn prepare_additions(&mut self, incoming: &Incoming<'_>, backend: BackendRef, head: &mut RequestHead) {
-        let Incoming {
-            key,
-            place,
-            route,
-            asked,
-            bytes,
-        } = incoming;
-        let Worker {
-            tables,
-            sessions,
-            additions,
-            ..
-        } = self;
-        let session = sessions.get(*key).expect("the session that sent the head");
-        let generation = tables.get(*place);
-        let listener = &generation
-            .listener(session.listener)
-            .expect("its limits were read")
-            .settings;
-        let of_backend = &generation.backends[usize::from(backend.0)].settings.request_edits;
-        additions::prepare(listener, *route, of_backend, asked, head, bytes, additions);
-    }
-
-    /// Header lines for the response, made while the request is at hand; `None` where nothing is edited.
-    fn prepare_response_lines(&mut self, incoming: &Incoming<'_>, backend: BackendRef) -> Option<Vec<u8>> {
-        let Incoming {
-            key,
-            place,
-            route,
-            asked,
-            ..
-        } = incoming;
-        let session = self.sessions.get(*key)?;
-        let all = response_edits(self.tables.get(*place), session.listener, *route, backend.0);
-        if all.iter().flatten().all(|edits| edits.is_empty()) {
+    /// What the backend's policy asked to see, if it is to be asked: kept for every attempt.
+    fn gather_for_picker(
+        &mut self,
+        incoming: &Incoming<'_>,
+        backend: BackendRef,
+        head: &RequestHead,
+    ) -> Option<Vec<u8>> {
+        let generation = self.tables.get(incoming.place);
+        let policy = generation.backends[usize::from(backend.0)].policy.as_ref()?;
+        let offers = policy.attached.attachment.offers();
+        if !offers.pick {
             return None;
         }
-        let mut lines = self.buffers.small();
-        let all = response_edits(self.tables.get(*place), session.listener, *route, backend.0);
-        all.iter()
-            .flatten()
-            .for_each(|edits| edits.render(asked, &mut lines));
-        Some(lines)
+        let session = self.sessions.get(incoming.key)?;
+        let source = attributes::Source {
+            head,
+            bytes: incoming.bytes,
+            client: incoming.asked.client,
+            listener: &generation.listener(session.listener)?.name,
+        };
+        let mut gathered = self.buffers.small();
+        attributes::gather(&offers.attributes, source, &mut gathered);
+        Some(gathered)
     }
 
-    /// Applies the edits of a response: its own fields go, ours are in `additions`.
-    pub(super) fn prepare_response_additions(
-        &mut self,
-        exchange: Key,
-        head: &mut ResponseHead,
-        bytes: &[u8],
-    ) {
-        self.additions.clear();
-        let Worker {
-            tables,
-            sessions,
-            exchanges,
-            additions,
-            ..
-        } = self;
-        let Some(live) = exchanges.get(exchange) else {
-            return;
-        };
-        let Some(lines) = &live.response_lines else { return };
-        let Some(session) = sessions.get(live.session) else {
-            return;
-        };
-        let all = response_edits(
-            tables.get(live.generation),
-            session.listener,
-            live.route,
-            live.backend,
-        );
-        for edits in all.iter().flatten() {
-            edits.drop_fields(|name| head.drop_named(bytes, name));
+    /// The lines that a route policy wants in an answer of ours.
+    fn append_policy_lines(&self, listener: &ListenerEntry, lines: &mut Vec<u8>) {
+        if let Some(policy) = &listener.policy {
+            let headers = &policy.attachment.offers().headers;
+            apply_edits(&self.edits, Message::Response, headers, |_| {}, lines);
         }
-        additions.extend_from_slice(lines);
     }
 
     /// A redirect, a fixed response or a deny: answered here, and nothing reaches a server.
@@ -289,6 +260,7 @@ impl Worker {
             Action::Redirect(redirect) => match redirect.render(asked, &mut lines) {
                 Ok(()) => {
                     let status = redirect.status.code();
+                    self.append_policy_lines(listener, &mut lines);
                     (
                         status,
                         *b"LR",
@@ -299,11 +271,12 @@ impl Worker {
                 Err(_) => (400, *b"PR", self.compose(400, answered, b"", None)),
             },
             Action::Respond(respond) => {
+                self.append_policy_lines(listener, &mut lines);
                 let body = (respond.content_type().as_bytes(), respond.body());
                 (
                     respond.status(),
                     *b"LR",
-                    self.compose(respond.status(), answered, b"", Some(body)),
+                    self.compose(respond.status(), answered, &lines, Some(body)),
                 )
             }
             Action::Deny(status) => (*status, *b"PR", self.compose(*status, answered, b"", None)),
@@ -350,21 +323,4 @@ impl Worker {
         };
         (answered, if bodiless { head.length } else { bytes.len() })
     }
-}
-
-/// Edits of a response, in the order they apply: listener, route, backend.
-fn response_edits(
-    generation: &Current,
-    listener: ListenerId,
-    route: Option<u16>,
-    backend: u16,
-) -> [Option<&Edits>; 3] {
-    let listener = generation.listener(listener).map(|entry| &entry.settings);
-    [
-        listener.map(|settings| &settings.response_edits),
-        listener
-            .zip(route)
-            .map(|(settings, at)| &settings.routes.routes[usize::from(at)].response_edits),
-        Some(&generation.backends[usize::from(backend)].settings.response_edits),
-    ]
 }

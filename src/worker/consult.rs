@@ -1,24 +1,206 @@
 //! Asks who gets a request: the one place on the request path where something other than the core decides.
+//!
+//! A policy is asked first, if there is one and it wants to be; whatever it says is checked against the table, and
+//! without a usable answer the core decides as if there were no policy. Every answer is counted by who gave it.
 
 use super::Worker;
+use super::attributes::{self, Source};
+use super::policies;
+use crate::decide::route::BackendRef;
+use crate::http1::RequestHead;
 use crate::net::Key;
-use crate::policy::ServerIndex;
+use crate::policy::{Asked, Draw, Edits, Fault, Policy, RouteAsked, ServerIndex, Table, Target};
+use crate::shared::generation::{AttachedPolicy, OnFault};
+use crate::shared::table::Source as Decider;
+
+/// What a route policy wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Consulted {
+    /// What the rules chose.
+    NoOpinion,
+    /// This backend.
+    Backend(BackendRef),
+    /// The answer of this rule.
+    Rule(u16),
+    /// It failed, and the operator wants no answer then.
+    Denied,
+}
 
 impl Worker {
     /// The server for a request, another than `avoid` if there is one (LB-3); `None` when none is usable.
     pub(super) fn choose(&mut self, exchange: Key, avoid: Option<ServerIndex>) -> Option<ServerIndex> {
-        let Worker {
-            tables,
-            exchanges,
-            random,
-            ..
-        } = self;
+        let asked = self.ask_picker(exchange, avoid);
+        let worker = self.id;
+        let Worker { tables, exchanges, random, .. } = self;
         let live = exchanges.get_mut(exchange)?;
-        let table = &tables.get(live.generation).backends[usize::from(live.backend)].table;
-        let chosen = table.pick(avoid, random);
+        let entry = &tables.get(live.generation).backends[usize::from(live.backend)];
+        let statistics = entry.statistics.of(worker);
+        let chosen = match asked {
+            Some(server) => {
+                statistics.by_pick.count();
+                Some(server)
+            }
+            None => entry.table.pick(avoid, random).map(|(server, decider)| {
+                match decider {
+                    Decider::Plan => statistics.by_plan.count(),
+                    Decider::Native => statistics.by_native.count(),
+                }
+                server
+            }),
+        };
+        live.asked = asked.is_some();
         if chosen.is_some() {
             live.account.server = chosen;
         }
         chosen
+    }
+
+    /// The answer of the backend's policy, if it has one that can be followed.
+    fn ask_picker(&mut self, exchange: Key, avoid: Option<ServerIndex>) -> Option<ServerIndex> {
+        let (worker, now) = (self.id, self.policy_now());
+        let Worker { tables, exchanges, random, policies, .. } = self;
+        let live = exchanges.get(exchange)?;
+        let gathered = live.attributes.as_ref()?;
+        // Its instance knows the servers of the current table only.
+        if live.generation != tables.current() {
+            return None;
+        }
+        let table = &tables.get(live.generation).backends[usize::from(live.backend)].table;
+        let (policy, attached) = policies.picker(table.id.0 as usize)?.ask(now)?;
+        let count = attached.attachment.offers().attributes.len();
+        let values = attributes::values(gathered, count);
+        let asked = Asked { now, seed: seed(random), attributes: &values[..count] };
+        let answer = pick(policy, attached, worker, &asked, avoid, &**table);
+        self.after_guest(answer.err());
+        answer.ok().flatten()
+    }
+
+    /// What the listener's policy wants, after its rules have chosen. Its edits are in `edits`.
+    pub(super) fn ask_router(&mut self, key: Key, place: u32, head: &RequestHead, bytes: &[u8]) -> Consulted {
+        let (worker, now) = (self.id, self.policy_now());
+        let Worker { tables, sessions, random, policies, edits, gathered, .. } = self;
+        edits.clear();
+        let Some(session) = sessions.get(key).filter(|_| place == tables.current()) else {
+            return Consulted::NoOpinion;
+        };
+        let Some(entry) = tables.get(place).listener(session.listener) else { return Consulted::NoOpinion };
+        let Some(instance) = policies.router(session.listener) else { return Consulted::NoOpinion };
+        let Some((policy, attached)) = instance.ask(now) else {
+            return refused(entry.policy.as_ref().map(|attached| attached.on_fault));
+        };
+        let offers = attached.attachment.offers();
+        let client = session.client.ip();
+        let source =
+            Source { head, bytes, client: (!client.is_unspecified()).then_some(client), listener: &entry.name };
+        gathered.clear();
+        attributes::gather(&offers.attributes, source, gathered);
+        let host_at = gathered.len();
+        attributes::append_host(head.authority(bytes), gathered);
+        let (texts, host) = gathered.split_at(host_at);
+        let count = offers.attributes.len();
+        let values = attributes::values(texts, count);
+        let asked = RouteAsked {
+            asked: Asked { now, seed: seed(random), attributes: &values[..count] },
+            method: head.method_name(bytes),
+            host,
+            path: head.path(bytes),
+        };
+        let statistics = attached.statistics.of(worker);
+        statistics.calls.count();
+        let answer = policy.route(&asked, edits);
+        let named = &entry.settings.named;
+        let consulted = match &answer {
+            Ok(None) => {
+                statistics.abstained.count();
+                Consulted::NoOpinion
+            }
+            Ok(Some(routed)) => match routed.target {
+                Target::Backend(backend) => Consulted::Backend(BackendRef(backend)),
+                Target::Redirect(at) => Consulted::Rule(named.redirects[usize::from(at)]),
+                Target::Respond(at) => Consulted::Rule(named.responses[usize::from(at)]),
+            },
+            Err(fault) => {
+                policies::count(attached, worker, *fault);
+                edits.clear();
+                refused(Some(attached.on_fault))
+            }
+        };
+        self.after_guest(answer.err());
+        consulted
+    }
+
+    /// A guest that was cut has used up time that the turn's clock does not know of (decision 0004).
+    fn after_guest(&mut self, fault: Option<Fault>) {
+        if fault.is_some() {
+            self.read_clock();
+        }
+    }
+}
+
+fn refused(on_fault: Option<OnFault>) -> Consulted {
+    match on_fault {
+        Some(OnFault::Deny) => Consulted::Denied,
+        Some(OnFault::Fallback) | None => Consulted::NoOpinion,
+    }
+}
+
+/// Asks, counts, and checks the answer against the table: a preference for a server that takes no requests is none.
+fn pick(
+    policy: &mut dyn Policy,
+    attached: &AttachedPolicy,
+    worker: crate::policy::WorkerId,
+    asked: &Asked<'_>,
+    avoid: Option<ServerIndex>,
+    table: &impl Table,
+) -> Result<Option<ServerIndex>, Fault> {
+    let statistics = attached.statistics.of(worker);
+    statistics.calls.count();
+    let pick = match policy.pick(asked, avoid) {
+        Ok(Some(pick)) => pick,
+        Ok(None) => {
+            statistics.abstained.count();
+            return Ok(None);
+        }
+        Err(fault) => {
+            policies::count(attached, worker, fault);
+            return Err(fault);
+        }
+    };
+    let second = pick.second.filter(|second| table.usable(*second));
+    if table.usable(pick.first) {
+        let spare = second.filter(|second| !table.saturated(*second));
+        return Ok(if table.saturated(pick.first) { spare.or(Some(pick.first)) } else { Some(pick.first) });
+    }
+    if second.is_none() {
+        statistics.unusable.count();
+    }
+    Ok(second)
+}
+
+fn seed(random: &mut impl Draw) -> u64 {
+    u64::from(random.draw(u32::MAX)) << 32 | u64::from(random.draw(u32::MAX))
+}
+
+/// Edits of a policy, applied to a head: its own fields go, ours are added to `lines`.
+pub(super) fn apply_edits(
+    edits: &Edits,
+    message: crate::policy::Message,
+    headers: &[Box<str>],
+    mut drop: impl FnMut(&[u8]),
+    lines: &mut Vec<u8>,
+) {
+    use crate::policy::Change;
+    for (edit, value) in edits.iter().filter(|(edit, _)| edit.message == message) {
+        let name = &headers[usize::from(edit.header)];
+        if edit.change != Change::Append {
+            drop(name.as_bytes());
+            crate::decide::edit::drop_lines(lines, name.as_bytes());
+        }
+        if edit.change != Change::Remove {
+            lines.extend_from_slice(name.as_bytes());
+            lines.extend_from_slice(b": ");
+            lines.extend_from_slice(value.as_bytes());
+            lines.extend_from_slice(b"\r\n");
+        }
     }
 }

@@ -83,11 +83,12 @@ impl Worker {
         };
         let table = &self.backend(live).table;
         let entry = table.at(server);
-        if entry.server.slots.take(entry.limit) {
-            return Taken::Yes;
+        let taken = entry.server.slots.take(entry.limit);
+        // What the balancer did not choose itself, it has to be told of (LB-22).
+        if !taken || live.asked {
+            table.changed(server);
         }
-        table.changed(server);
-        Taken::Refused
+        if taken { Taken::Yes } else { Taken::Refused }
     }
 
     fn release_slot(&mut self, exchange: Key, server: ServerIndex) {
@@ -223,7 +224,11 @@ impl Worker {
         self.buffers.give(live.out);
         self.buffers.give(live.input);
         self.buffers.give(live.account.texts);
-        self.buffers.give(live.response_lines.unwrap_or_default());
+        self.buffers.give(live.attributes.unwrap_or_default());
+        if let Some(edits) = live.response_edits {
+            self.buffers.give(edits.lines);
+            self.buffers.give(edits.dropped);
+        }
         self.tables.release(live.generation);
     }
 }

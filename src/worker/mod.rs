@@ -18,12 +18,15 @@
 //! ```
 
 mod accept;
+mod attributes;
 mod begin;
 mod buffers;
 mod client;
 mod consult;
 mod deadline;
 mod drive;
+mod edits;
+mod policies;
 mod relay;
 mod report;
 mod session;
@@ -159,6 +162,10 @@ pub struct Worker {
     rewritten: Vec<u8>,
     outgoing: Vec<u8>,
     random: Random,
+    policies: policies::Policies,
+    /// What a policy asked to see of the request that is being routed, and what it wants to edit.
+    gathered: Vec<u8>,
+    edits: crate::policy::Edits,
     log: Option<Batcher>,
     measures: Measures,
     epoch: Instant,
@@ -201,6 +208,9 @@ impl Worker {
             rewritten: Vec::new(),
             outgoing: Vec::with_capacity(4096),
             random: Random(parts.seed | 1),
+            policies: policies::Policies::default(),
+            gathered: Vec::new(),
+            edits: crate::policy::Edits::default(),
             log: parts.log,
             measures: parts.measures,
             epoch: parts.epoch,
@@ -212,6 +222,7 @@ impl Worker {
         };
         worker.read_wall_clock();
         worker.learn_servers();
+        worker.take_up_policies();
         worker
     }
 
@@ -431,6 +442,7 @@ impl Worker {
             return;
         };
         self.learn_servers();
+        self.take_up_policies();
         self.pin_sessions(former, &generation);
         self.close_retired_pools(&generation);
         self.tables.drop_if_unused(former);
@@ -448,6 +460,12 @@ impl Worker {
                 self.tables.hold(former);
             }
         }
+    }
+
+    fn take_up_policies(&mut self) {
+        let (worker, now) = (self.id, self.policy_now());
+        let Worker { tables, policies, .. } = self;
+        policies.take_up(tables.get(tables.current()), worker, now);
     }
 
     fn learn_servers(&mut self) {

@@ -1,5 +1,6 @@
 //! One client connection and the request that is in progress on it: the data, without the doing.
 
+use super::edits::ResponseEdits;
 use crate::decide::exchange::{Exchange, ResponseSide, Timer};
 use crate::decide::reuse::OpenReason;
 use crate::http1::{Body, Method, Version};
@@ -106,8 +107,12 @@ pub(super) struct Live {
     pub(super) head_length: usize,
     /// A part of a response's head.
     pub(super) input: Vec<u8>,
-    /// Header lines of ours for the response; `None` where nothing is edited.
-    pub(super) response_lines: Option<Vec<u8>>,
+    /// What becomes of the response's header; `None` where nothing is edited.
+    pub(super) response_edits: Option<ResponseEdits>,
+    /// What the backend's policy asked to see of the request; `None` where none is asked.
+    pub(super) attributes: Option<Vec<u8>>,
+    /// Whether the server was the policy's choice.
+    pub(super) asked: bool,
     /// Whether the server keeps its connection after this response.
     pub(super) server_keeps: bool,
     /// Whether the response's chunks are taken apart for an HTTP/1.0 client.
