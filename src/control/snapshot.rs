@@ -6,13 +6,16 @@ use crate::decide::cause::Cause;
 use crate::decide::reuse::{CloseReason, OpenReason};
 use crate::net::{Address, Connection};
 use crate::observe::snapshot::{
-    Backend, Count, Listener, LogCounts, Process, Server, ServerTotals, Snapshot, State, StatusClasses,
+    Backend, Count, Listener, LogCounts, Policy, Process, Server, ServerTotals, Snapshot, State, StatusClasses,
     Worker,
 };
 
 use crate::shared::generation::{BackendEntry, ListenerEntry};
-use crate::shared::statistics::{self, Counter, PerWorker, Phase, ServerStatistics};
+use crate::policy::Fault;
+use crate::shared::generation::AttachedPolicy;
+use crate::shared::statistics::{self, BackendStatistics, Counter, PerWorker, Phase, ServerStatistics};
 use crate::shared::table::{Admin, Entry};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
@@ -36,6 +39,7 @@ impl Control {
                 .collect(),
             listeners: listeners.collect(),
             backends: generation.backends.iter().map(backend).collect(),
+            policies: state.policies.at_work().map(policy).collect(),
         }
     }
 
@@ -99,7 +103,17 @@ fn listener(entry: &ListenerEntry, addresses: Vec<String>) -> Listener {
 fn backend(entry: &BackendEntry<Connection, Address>) -> Backend {
     let table = &entry.table;
     let servers = table.entries.iter().zip(entry.addresses.iter());
+    let choices = &entry.statistics;
+    let choice = |cause, of: fn(&BackendStatistics) -> &Counter| Count {
+        cause,
+        total: choices.sum(|own| of(own).read()),
+    };
     Backend {
+        choices: vec![
+            choice("plan", |own| &own.by_plan),
+            choice("pick", |own| &own.by_pick),
+            choice("native", |own| &own.by_native),
+        ],
         name: table.name.to_string(),
         balance: match table.algorithm() {
             Algorithm::Random(draws) => format!("random({draws})"),
@@ -109,6 +123,24 @@ fn backend(entry: &BackendEntry<Connection, Address>) -> Backend {
         waiting: 0,
         servers: servers
             .map(|(entry, address)| server(entry, address.to_string()))
+            .collect(),
+    }
+}
+
+fn policy((name, place, attached): (&str, &str, &Arc<AttachedPolicy>)) -> Policy {
+    let all = &attached.statistics;
+    Policy {
+        name: name.to_owned(),
+        attachment: place.to_owned(),
+        calls: all.sum(|own| own.calls.read()),
+        abstained: all.sum(|own| own.abstained.read()),
+        unusable: all.sum(|own| own.unusable.read()),
+        faults: Fault::ALL
+            .iter()
+            .map(|fault| Count {
+                cause: fault.word(),
+                total: all.sum(|own| own.faults[fault.index()].read()),
+            })
             .collect(),
     }
 }

@@ -6,7 +6,7 @@
 //! have is named in the same manner and says so by *(ours)*. Rows are only ever added.
 
 use super::metrics::{Family, Read};
-use super::snapshot::{Backend, Count, Listener, Server, Snapshot, State, Worker};
+use super::snapshot::{Backend, Count, Listener, Policy, Server, Snapshot, State, Worker};
 use std::time::UNIX_EPOCH;
 
 /// `forebay_process_…`, no labels.
@@ -214,6 +214,11 @@ pub(super) const BACKEND: &[Family<Backend>] = &[
         Read::Gauge(|backend| backend.waiting + over(backend, |server| server.waiting)),
     ),
     row(
+        "backend_choices",
+        "Servers chosen, by who chose: plan, pick or native (ours)",
+        Read::Causes("source", |backend| &backend.choices),
+    ),
+    row(
         "backend_sessions",
         "Requests given to a server",
         Read::Counter(|backend| backend.totals().requests),
@@ -413,6 +418,27 @@ pub(super) const SERVER: &[Family<Server>] = &[
         Read::Seconds(|server| Some(server.totals.mean_response_time()?.as_secs_f64())),
     ),
 ];
+
+/// `forebay_policy_…{policy,attachment}`, all ours.
+pub(super) const POLICY: &[Family<Policy>] = &[
+    row("policy_calls", "Questions that reached the policy (ours)", Read::Counter(|policy| policy.calls)),
+    row(
+        "policy_abstained",
+        "Answers without an opinion (ours)",
+        Read::Counter(|policy| policy.abstained),
+    ),
+    row(
+        "policy_unusable",
+        "Answers that named servers that take no requests (ours)",
+        Read::Counter(|policy| policy.unusable),
+    ),
+    row(
+        "policy_faults",
+        "Answers that were not used, and questions that were not asked, by reason (ours)",
+        Read::Causes("reason", |policy| &policy.faults),
+    ),
+];
+
 
 const fn row<T>(name: &'static str, help: &'static str, read: Read<T>) -> Family<T> {
     Family { name, help, read }

@@ -64,6 +64,7 @@ impl Collector for Scrape {
             workers,
             listeners,
             backends,
+            policies,
             ..
         } = &self.0;
         let proxy = |name: &str| ("proxy", name.to_owned());
@@ -87,7 +88,12 @@ impl Collector for Scrape {
         encode_all(families::WORKER, of_worker, &mut out)?;
         encode_all(families::FRONTEND, of_listener, &mut out)?;
         encode_all(families::BACKEND, of_backend, &mut out)?;
-        encode_all(families::SERVER, of_server, &mut out)
+        encode_all(families::SERVER, of_server, &mut out)?;
+        let of_policy = policies.iter().map(|policy| {
+            let name = |text: &String| text.clone();
+            (vec![("policy", name(&policy.name)), ("attachment", name(&policy.attachment))], policy)
+        });
+        encode_all(families::POLICY, of_policy, &mut out)
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Snapshot {
     pub listeners: Vec<Listener>,
     /// `[backend.NAME]` sections of the current configuration, in file order.
     pub backends: Vec<Backend>,
+    /// Policies at work, one for each place, in the order of their names.
+    pub policies: Vec<Policy>,
 }
 
 /// What the whole process shares.
@@ -108,6 +110,8 @@ pub struct Listener {
 /// One `[backend.NAME]` section.
 #[derive(Clone, Debug, Default)]
 pub struct Backend {
+    /// Who chose its servers: `plan`, `pick`, `native`.
+    pub choices: Vec<Count>,
     /// Its name.
     pub name: String,
     /// How it chooses a server, as written in the configuration.
@@ -235,6 +239,23 @@ impl Process {
     pub fn uptime(&self) -> Duration {
         self.taken.duration_since(self.started).unwrap_or_default()
     }
+}
+
+/// A policy at one place.
+#[derive(Clone, Debug, Default)]
+pub struct Policy {
+    /// Its name in the configuration.
+    pub name: String,
+    /// The backend or listener.
+    pub attachment: String,
+    /// Questions that reached it.
+    pub calls: u64,
+    /// Answers without an opinion.
+    pub abstained: u64,
+    /// Answers that named servers that take no requests.
+    pub unusable: u64,
+    /// Answers that were not used, by reason; not being asked is one, too.
+    pub faults: Vec<Count>,
 }
 
 impl Backend {
