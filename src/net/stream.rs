@@ -20,6 +20,8 @@ pub struct Stream {
     hangup: bool,
     dead: bool,
     writable: bool,
+    /// Whether we have ended our side.
+    ended: bool,
 }
 
 #[derive(Debug)]
@@ -59,6 +61,7 @@ impl Stream {
             hangup: false,
             dead: false,
             writable: true,
+            ended: false,
         }
     }
 
@@ -100,7 +103,8 @@ impl Stream {
     pub fn mark(&mut self, ready: &Ready) {
         self.readable |= ready.readable;
         self.hangup |= ready.hangup;
-        self.dead |= ready.dead;
+        // Closed both ways, and one of them is our doing: the peer's last bytes may still be here.
+        self.dead |= ready.failed || ready.closed && !self.ended;
         self.writable |= ready.writable;
     }
 
@@ -114,7 +118,7 @@ impl Stream {
         self.writable
     }
 
-    /// Whether both directions are known to be gone.
+    /// Whether the connection is broken, or the peer has closed both directions.
     pub fn is_dead(&self) -> bool {
         self.dead
     }
@@ -196,6 +200,7 @@ impl Stream {
 
     /// Says to the peer that no more bytes come (half-close).
     pub fn end(&mut self) -> io::Result<()> {
+        self.ended = true;
         match &self.transport {
             Transport::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Transport::Unix(stream) => stream.shutdown(Shutdown::Write),
@@ -317,6 +322,33 @@ mod tests {
         assert!(sent > 0 && sent < big.len());
         assert!(!stream.is_writable());
         assert_eq!(stream.write(&big).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_peer_that_ends_after_us_is_not_dead_until_it_fails() {
+        let event = |closed, failed| Ready {
+            token: crate::net::Token {
+                kind: crate::net::Kind::Client,
+                key: crate::net::Key {
+                    slot: 0,
+                    generation: 0,
+                },
+            },
+            readable: true,
+            writable: true,
+            hangup: true,
+            closed,
+            failed,
+        };
+        let (mut stream, _peer) = pair();
+        stream.end().unwrap();
+        stream.mark(&event(true, false));
+        assert!(!stream.is_dead(), "its last bytes are still to be read");
+        stream.mark(&event(true, true));
+        assert!(stream.is_dead());
+        let (mut stream, _peer) = pair();
+        stream.mark(&event(true, false));
+        assert!(stream.is_dead());
     }
 
     #[test]
