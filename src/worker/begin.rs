@@ -47,8 +47,12 @@ impl Worker {
             .get_mut(key)
             .expect("the session that sent the head");
         session.requests = session.requests.saturating_add(1);
-        let (listener_id, client, since, pinned) =
-            (session.listener, session.client, session.since, session.pinned);
+        let (listener_id, client, since, pinned) = (
+            session.listener,
+            session.client,
+            session.message_began(),
+            session.pinned,
+        );
         session.keep = if head.keep_alive && pinned.is_none() && !self.draining {
             Keep::Yes
         } else {

@@ -59,7 +59,7 @@ impl Worker {
                 false
             }
             Read::Empty => false,
-            Read::End if session.phase == Phase::Head => {
+            Read::End if matches!(session.phase, Phase::Head(_)) => {
                 self.refuse(key, Cause::Incomplete);
                 true
             }
@@ -75,7 +75,7 @@ impl Worker {
         input.drain(..consumed);
         match self.sessions.get_mut(key) {
             Some(session) if !input.is_empty() => {
-                session.unseen = session.phase != Phase::Head;
+                session.unseen = !matches!(session.phase, Phase::Head(_));
                 session.input = input;
             }
             _ => self.buffers.give(input),
@@ -101,8 +101,7 @@ impl Worker {
         };
         let session = self.sessions.get_mut(key).expect("the limits are this session's");
         if session.phase == Phase::Idle {
-            session.phase = Phase::Head;
-            session.since = self.now;
+            session.phase = Phase::Head(self.now);
         }
         // A head ends with a line end: without a new one there is nothing to learn, unless it is too long.
         let may_end = memchr::memchr(b'\n', &bytes[bytes.len() - fresh..]).is_some();
@@ -122,7 +121,8 @@ impl Worker {
         consumed
     }
 
-    /// Empty lines between requests are no request: a client that sends only those is idle (RFC 9112 §2.2).
+    /// Empty lines between requests are no request: a client that sends only those is idle (RFC 9112 §2.2), and has
+    /// been since before them.
     fn skip_empty_lines(&mut self, key: Key, bytes: &[u8]) -> usize {
         let empty = http1::empty_lines(bytes);
         if empty == bytes.len()

@@ -19,7 +19,7 @@ impl Worker {
             }
             Phase::Idle if session.requests == 0 => (session.since + limits.http_request, Due::KeepAlive),
             Phase::Idle => (session.since + limits.http_keep_alive, Due::KeepAlive),
-            Phase::Head => (session.since + limits.http_request, Due::Head),
+            Phase::Head(began) => (began + limits.http_request, Due::Head),
             Phase::Closing(Manner::Draining) => (session.since + self.measures.linger, Due::Linger),
             Phase::Closing(_) => (session.active + limits.inactivity, Due::Linger),
             Phase::Busy(key) => match self.exchanges.get(key) {

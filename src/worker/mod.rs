@@ -418,7 +418,7 @@ impl Worker {
             return false;
         };
         let moved = match session.phase {
-            Phase::Idle | Phase::Head => self.read_request(key, scratch),
+            Phase::Idle | Phase::Head(_) => self.read_request(key, scratch),
             Phase::Busy(exchange) => self.advance_exchange(key, exchange, scratch),
             Phase::Closing(manner) => self.advance_closing(key, manner, scratch),
         };

@@ -137,7 +137,7 @@ impl Worker {
             return;
         };
         let account = Account {
-            started: session.since,
+            started: session.message_began(),
             status: cause.status(),
             bytes_out: self.outgoing.len() as u64,
             ..Account::default()

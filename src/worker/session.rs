@@ -35,7 +35,7 @@ pub(super) struct Session {
     pub(super) private: Vec<Key>,
     /// The last progress from or to the client.
     pub(super) active: Micros,
-    /// When the present phase began.
+    /// When the present phase began; in a head, when the wait for it did.
     pub(super) since: Micros,
     /// The time of the wheel's entry; `NEVER` without one.
     pub(super) timer_at: Micros,
@@ -56,8 +56,8 @@ pub(super) enum Keep {
 pub(super) enum Phase {
     /// Between two requests.
     Idle,
-    /// A part of a head has come.
-    Head,
+    /// A part of a head has come, the first byte of it then.
+    Head(Micros),
     /// A request is in progress.
     Busy(Key),
     /// What is left to say is being said; then it closes.
@@ -79,6 +79,14 @@ pub(super) enum Manner {
 impl Session {
     pub(super) fn has_output(&self) -> bool {
         self.output_sent < self.output.len()
+    }
+
+    /// When the first byte of the message came that is being read.
+    pub(super) fn message_began(&self) -> Micros {
+        match self.phase {
+            Phase::Head(began) => began,
+            Phase::Idle | Phase::Busy(_) | Phase::Closing(_) => self.since,
+        }
     }
 }
 
