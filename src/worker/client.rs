@@ -257,9 +257,8 @@ impl Worker {
                     .write_vectored(&[IoSlice::new(head), IoSlice::new(body)])?,
                 _ => 0,
             };
-            if sent > 0 {
-                session.active = self.now;
-            }
+            // Its time begins with what it does not take, if it had nothing to take before.
+            session.active = self.now;
         }
         for part in parts {
             let skipped = sent.min(part.len());
@@ -290,6 +289,7 @@ impl Worker {
                 if !session.has_output() {
                     session.output_sent = 0;
                     self.buffers.reclaim(&mut session.output);
+                    self.await_server(key);
                 }
                 true
             }
@@ -297,6 +297,15 @@ impl Worker {
                 self.client_lost(key);
                 false
             }
+        }
+    }
+
+    /// The server was not read while its client was behind: its time counts from now.
+    fn await_server(&mut self, key: Key) {
+        if let Some(Phase::Busy(exchange)) = self.sessions.get(key).map(|session| session.phase)
+            && let Some(live) = self.exchanges.get_mut(exchange)
+        {
+            live.server_active = self.now;
         }
     }
 

@@ -79,8 +79,14 @@ impl Worker {
             Ok(0) => false,
             Ok(n) => {
                 live.sent += n;
-                if live.all_sent() && !live.machine.wants_held() {
-                    live.forget_sent();
+                if live.all_sent() {
+                    if !live.machine.wants_held() {
+                        live.forget_sent();
+                    }
+                    if live.machine.request() == RequestSide::Arriving {
+                        let session = live.session;
+                        self.await_client(session);
+                    }
                 }
                 true
             }
@@ -88,6 +94,13 @@ impl Worker {
                 self.drive(exchange, Event::ServerGone);
                 true
             }
+        }
+    }
+
+    /// The client was not read while the server was behind, or not there yet: its time counts from now.
+    fn await_client(&mut self, key: Key) {
+        if let Some(session) = self.sessions.get_mut(key) {
+            session.active = self.now;
         }
     }
 
