@@ -128,6 +128,12 @@ impl Stream {
         self.hangup
     }
 
+    /// A write has failed: the end is to be read, behind what the peer sent before.
+    pub fn expect_end(&mut self) {
+        self.readable = true;
+        self.hangup = true;
+    }
+
     /// Reads once into `buffer`.
     pub fn read(&mut self, buffer: &mut [u8]) -> Read {
         if !self.readable {

@@ -1,7 +1,7 @@
 //! From a complete head to an exchange: route, edits, the request as it will go out, the first bytes of its body.
 
 use super::client::Answered;
-use super::session::{Account, Keep, Live, Phase, TunnelEnds};
+use super::session::{Account, Delivery, Keep, Live, Phase, TunnelEnds};
 use super::{Current, Worker};
 use crate::decide::additions;
 use crate::decide::cause::Cause;
@@ -146,6 +146,7 @@ impl Worker {
             response_body: Body::new(Framing::None, TRAILERS),
             out,
             sent: 0,
+            delivery: Delivery::Nothing,
             head_length,
             input: Vec::new(),
             response_lines,

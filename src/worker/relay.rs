@@ -6,7 +6,7 @@
 
 use super::Worker;
 use super::begin::TRAILERS;
-use super::session::{Keep, Live};
+use super::session::{Delivery, Keep, Live};
 use crate::decide::cause::Cause;
 use crate::decide::exchange::{Afterwards, Event, RequestSide, ResponseSide, ServerSide};
 use crate::http1::{
@@ -56,6 +56,7 @@ impl Worker {
     pub(super) fn send_held(&mut self, exchange: Key) {
         if let Some(live) = self.exchanges.get_mut(exchange) {
             live.sent = 0;
+            live.delivery = Delivery::Nothing;
             self.send_rest(exchange);
         }
     }
@@ -65,7 +66,7 @@ impl Worker {
         let Some(live) = self.exchanges.get_mut(exchange) else {
             return false;
         };
-        if live.all_sent() {
+        if live.all_sent() || live.delivery == Delivery::Broken {
             return false;
         }
         let out = std::mem::take(&mut live.out);
@@ -91,9 +92,24 @@ impl Worker {
                 true
             }
             Err(_) => {
-                self.drive(exchange, Event::ServerGone);
+                self.stop_sending(exchange);
                 true
             }
+        }
+    }
+
+    /// The server broke the connection while the request was being sent. It may have answered before, as early refusals
+    /// of uploads do: that is read first, and the end behind it tells the machine.
+    fn stop_sending(&mut self, exchange: Key) {
+        let Some(live) = self.exchanges.get_mut(exchange) else {
+            return;
+        };
+        if live.delivery == Delivery::Nothing {
+            return self.drive(exchange, Event::ServerGone); // what it said is no answer to this request
+        }
+        live.delivery = Delivery::Broken;
+        if let Some(stream) = self.upstream_stream(exchange) {
+            stream.expect_end();
         }
     }
 
@@ -116,6 +132,7 @@ impl Worker {
                 .get_mut(exchange)
                 .expect("its stream was just written to");
             live.server_active = now;
+            live.delivery = Delivery::Begun;
             live.machine.on(Event::Written);
         }
         Ok(n)
@@ -126,7 +143,10 @@ impl Worker {
         let Some(live) = self.exchanges.get(exchange) else {
             return false;
         };
-        if live.machine.request() == RequestSide::Complete || !live.all_sent() {
+        if live.machine.request() == RequestSide::Complete
+            || !live.all_sent()
+            || live.delivery == Delivery::Broken
+        {
             return false;
         }
         let Some(session) = self.sessions.get_mut(key) else {
@@ -200,7 +220,7 @@ impl Worker {
                 let live = self.exchanges.get_mut(exchange).expect("it was just written to");
                 live.out.extend_from_slice(&bytes[n..]);
             }
-            Err(_) => self.drive(exchange, Event::ServerGone),
+            Err(_) => self.stop_sending(exchange),
         }
     }
 
@@ -231,6 +251,10 @@ impl Worker {
                     self.response_head_bytes(key, exchange, &input);
                     self.buffers.give(input);
                 }
+                true
+            }
+            Read::Empty if live.delivery == Delivery::Broken => {
+                self.drive(exchange, Event::ServerGone);
                 true
             }
             Read::Empty => false,
@@ -433,7 +457,7 @@ impl Worker {
             .expect("the exchange that is answered");
         let afterwards = if excess > 0 {
             Afterwards::ExcessData
-        } else if live.server_keeps && live.all_sent() {
+        } else if live.server_keeps && live.all_sent() && live.delivery != Delivery::Broken {
             Afterwards::Reusable
         } else {
             Afterwards::Ended

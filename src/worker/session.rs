@@ -110,6 +110,8 @@ pub(super) struct Live {
     /// The request as it goes to the server; what lies before `sent` is kept while it may have to be sent again.
     pub(super) out: Vec<u8>,
     pub(super) sent: usize,
+    /// How far it got on the present connection.
+    pub(super) delivery: Delivery,
     /// Length of the head in `out`.
     pub(super) head_length: usize,
     /// A part of a response's head.
@@ -128,6 +130,17 @@ pub(super) struct Live {
     pub(super) pause_until: Micros,
     pub(super) tunnel: TunnelEnds,
     pub(super) account: Account,
+}
+
+/// How far a request got on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    /// Not one byte was taken.
+    Nothing,
+    /// Some were.
+    Begun,
+    /// Some were, and no more can be: what the server said before it broke the connection is still read.
+    Broken,
 }
 
 /// Which sides of a tunnel have ended.
