@@ -215,7 +215,10 @@ impl Running {
             let deadline = draining_until.map_or(next, |until| until.min(next));
             crossbeam_channel::select! {
                 recv(self.signals) -> signal => match (signal, draining_until) {
-                    (Ok(SIGHUP), _) => self.reload(file),
+                    (Ok(SIGHUP), None) => self.reload(file),
+                    (Ok(SIGHUP), Some(_)) => {
+                        messages.tell(Level::Notice, "no reload: the process is draining", &[]);
+                    }
                     (Ok(_), None) => {
                         messages.tell(Level::Notice, "draining: a second signal stops at once", &[]);
                         draining_until = Some(Instant::now() + self.control.hard_stop_after());

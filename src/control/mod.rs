@@ -258,13 +258,16 @@ impl Control {
         }
         let mut running = self.log.lock();
         match (&*running, target(log)) {
-            (Some(writer), Some(target)) => writer.set(log_format(log), target)?,
+            (Some(writer), Some(target)) => {
+                writer.set(log_format(log), target)?;
+                if former.to == model::LogTarget::None {
+                    self.tell_all(|| Order::Log(Some(writer.batcher())));
+                }
+            }
             (None, Some(target)) => {
                 let writer = Log::start(log_format(log), target, self.messages.clone())
                     .with_context(|| format!("cannot open the access log {log:?}"))?;
-                for postbox in self.postboxes.iter() {
-                    let _ = postbox.send(Order::Log(Some(writer.batcher())));
-                }
+                self.tell_all(|| Order::Log(Some(writer.batcher())));
                 *running = Some(writer);
             }
             (Some(_), None) => {
