@@ -198,7 +198,7 @@ impl Worker {
             );
         }
         self.process.set_load(self.id, self.sessions.len() as u32);
-        if let Some(statistics) = self.listener_statistics(listener) {
+        if let Some(statistics) = self.listener_statistics(None, listener) {
             statistics.connections.count();
             statistics.sessions.raise();
         }

@@ -58,7 +58,7 @@ impl Worker {
         } else {
             Keep::No
         };
-        if let Some(statistics) = self.listener_statistics(listener_id) {
+        if let Some(statistics) = self.listener_statistics(pinned, listener_id) {
             statistics.requests.count();
         }
         let asked = route::Asked {

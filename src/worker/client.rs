@@ -323,8 +323,8 @@ impl Worker {
         let Some(session) = self.sessions.get(key) else {
             return;
         };
-        let (listener, phase) = (session.listener, session.phase);
-        if let Some(statistics) = self.listener_statistics(listener) {
+        let phase = session.phase;
+        if let Some(statistics) = self.statistics_of(key) {
             match due {
                 Due::KeepAlive => statistics.timeouts.count(statistics::Phase::KeepAlive),
                 Due::Head => statistics.timeouts.count(statistics::Phase::HttpRequest),
@@ -363,11 +363,11 @@ impl Worker {
         }
         self.buffers.give(session.input);
         self.buffers.give(session.output);
+        if let Some(statistics) = self.listener_statistics(session.pinned, session.listener) {
+            statistics.sessions.lower();
+        }
         if let Some(place) = session.pinned {
             self.tables.release(place);
-        }
-        if let Some(statistics) = self.listener_statistics(session.listener) {
-            statistics.sessions.lower();
         }
         self.process.set_load(self.id, self.sessions.len() as u32);
     }
