@@ -147,10 +147,12 @@ impl Worker {
         let Some(listener) = generation.listener(id) else {
             return self.admit(id, accepted);
         };
+        // Who waits in another's mailbox is a part of its load already: a burst must not go to one worker whole.
         let loads = self
             .process
             .loads()
-            .filter(|(worker, _)| listener.accepts(*worker));
+            .filter(|(worker, _)| listener.accepts(*worker))
+            .map(|(worker, load)| (worker, load + self.postboxes[worker].hand_offs_waiting() as u32));
         let margin = Margin {
             connections: self.measures.hand_off_connections,
             fraction: self.measures.hand_off_fraction,
