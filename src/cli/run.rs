@@ -173,6 +173,7 @@ impl Running {
                     scratch: defaults::READ_SCRATCH,
                     held_body: defaults::HELD_BODY,
                     linger: defaults::LINGER.as_micros() as u64,
+                    drain_grace: defaults::DRAIN_GRACE.as_micros() as u64,
                     hand_off_connections: defaults::HAND_OFF_CONNECTIONS as u32,
                     hand_off_fraction: defaults::HAND_OFF_FRACTION as u32,
                 },

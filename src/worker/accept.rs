@@ -176,6 +176,7 @@ impl Worker {
             phase: Phase::Idle,
             keep: Keep::Yes,
             queued: false,
+            spared: false,
             unseen: false,
             requests: 0,
             input: Vec::new(),

@@ -54,10 +54,6 @@ impl Worker {
                 self.keep_rest(key, input, consumed);
                 true
             }
-            Read::Empty if self.draining && session.phase == Phase::Idle => {
-                self.close(key);
-                false
-            }
             Read::Empty => false,
             Read::End if matches!(session.phase, Phase::Head(_)) => {
                 self.refuse(key, Cause::Incomplete);

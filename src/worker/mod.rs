@@ -114,6 +114,8 @@ pub struct Measures {
     pub held_body: usize,
     /// How long a client may take to close after we did (RFC 9112 §9.6), in µs.
     pub linger: Micros,
+    /// How long a drain leaves a client between two requests, in µs.
+    pub drain_grace: Micros,
     /// A client is handed off when loads differ by more than this … (SCH-8)
     pub hand_off_connections: u32,
     /// … and by more than one part in so many of the own load.
@@ -166,6 +168,8 @@ pub struct Worker {
     wall_at_zero_ms: u64,
     wall_read: Micros,
     draining: bool,
+    /// Until then clients between two requests are left alone in a drain.
+    drain_grace_ends: Micros,
     stopping: bool,
 }
 
@@ -208,6 +212,7 @@ impl Worker {
             wall_at_zero_ms: 0,
             wall_read: 0,
             draining: false,
+            drain_grace_ends: 0,
             stopping: false,
         };
         worker.read_wall_clock();
@@ -233,7 +238,12 @@ impl Worker {
     }
 
     fn is_over(&self) -> bool {
-        self.stopping || self.draining && self.sessions.is_empty()
+        let own = usize::from(self.id.0);
+        self.stopping
+            || self.draining
+                && self.sessions.is_empty()
+                && self.process.nobody_hands_off()
+                && self.postboxes[own].hand_offs_waiting() == 0
     }
 
     /// One turn of the loop.
@@ -354,12 +364,24 @@ impl Worker {
             Order::Look => {}
             Order::Log(log) => self.log = log,
             Order::Stop => self.stopping = true,
-            Order::Drain => {
-                self.draining = true;
-                self.unlisten(None);
-                let keys: Vec<Key> = self.sessions.keys().collect();
-                keys.into_iter().for_each(|key| self.enqueue(key));
-            }
+            Order::Drain => self.drain(),
+        }
+    }
+
+    /// Accepts no more, and looks at every session again, because its deadline may be nearer now.
+    fn drain(&mut self) {
+        if std::mem::replace(&mut self.draining, true) {
+            return;
+        }
+        self.drain_grace_ends = self.now + self.measures.drain_grace;
+        self.unlisten(None);
+        let keys: Vec<Key> = self.sessions.keys().collect();
+        keys.into_iter().for_each(|key| self.enqueue(key));
+        // From here on this worker hands no client off; others may have waited for that.
+        if self.process.stop_hand_offs() {
+            self.postboxes
+                .iter()
+                .for_each(|post| drop(post.send(Order::Look)));
         }
     }
 

@@ -22,6 +22,8 @@ pub(super) struct Session {
     pub(super) keep: Keep,
     /// Whether it is in the run queue.
     pub(super) queued: bool,
+    /// Whether its deadline has passed while it waited for its turn.
+    pub(super) spared: bool,
     /// Whether `input` holds bytes that no parser has seen.
     pub(super) unseen: bool,
     /// Requests begun on this connection.
