@@ -116,7 +116,14 @@ impl Worker {
     fn accept_one(&mut self, place: usize) -> Option<HandOff> {
         let listening = &mut self.listeners[place];
         let id = listening.id;
-        match listening.listener.as_ref()?.accept() {
+        let accepted = loop {
+            match listening.listener.as_ref()?.accept() {
+                // The client gave up while it waited: the next one is behind it.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                accepted => break accepted,
+            }
+        };
+        match accepted {
             Ok(accepted) => {
                 self.own_statistics.of(self.id).accepts.count();
                 Some((id, accepted))
@@ -125,8 +132,6 @@ impl Worker {
                 listening.ready = false;
                 None
             }
-            // The client gave up while it waited: the next one is behind it.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => None,
             Err(error) => {
                 self.listeners
                     .iter_mut()

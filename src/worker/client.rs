@@ -4,6 +4,7 @@ use super::Worker;
 use super::session::{Due, Keep, Manner, Phase};
 use crate::decide::cause::Cause;
 use crate::decide::exchange::{Event, Timer};
+use crate::decide::reuse::CloseReason;
 use crate::http1::{self, ClientConnection, Limits, Parsed, Version};
 use crate::net::{Key, Read};
 use crate::shared::statistics;
@@ -344,7 +345,12 @@ impl Worker {
     /// Ends a session whose step panicked: everything it holds is given back without another look at its state.
     pub(super) fn abandon(&mut self, key: Key) {
         if let Some(Phase::Busy(exchange)) = self.sessions.get(key).map(|session| session.phase) {
+            // The machine may believe that it has nothing left to close: its commands may not have been carried out.
+            self.drop_upstream(exchange, CloseReason::Error);
             self.drive(exchange, Event::ClientGone);
+            if let Some(live) = self.exchanges.remove(exchange) {
+                self.retire(live);
+            }
         }
         self.close(key);
     }

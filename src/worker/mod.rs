@@ -1,6 +1,6 @@
 //! One worker: a thread with its own poll, sessions, timers, buffers and statistics.
 //!
-//! A turn of the loop: *poll → clock → mark → mail → expire → accept → run → report*. Marking does no work; what has
+//! A turn of the loop: *poll → clock → mark → parked → mail → expire → accept → run → report*. Marking does no work; what has
 //! something to do is put on the run queue, of which at most *depth* sessions run before the next poll (SCH-1). A
 //! session's step goes on until nothing moves or its rounds are spent; the worker never polls with a timeout while
 //! work is pending.
@@ -256,6 +256,7 @@ impl Worker {
             self.mark(&event);
         }
         self.ready = ready;
+        self.look_at_parked();
         self.read_mail();
         self.refresh();
         self.expire_timers();
@@ -394,10 +395,14 @@ impl Worker {
         self.expired = expired;
     }
 
-    fn run_sessions(&mut self) {
+    /// Before anything is lent: an event on a parked connection says nothing to who has it later.
+    fn look_at_parked(&mut self) {
         while let Some(key) = self.parked_events.pop() {
             self.parked_event(key);
         }
+    }
+
+    fn run_sessions(&mut self) {
         for _ in 0..schedule::turn(self.run.len(), self.measures.depth) {
             let Some(key) = self.run.pop_front() else { break };
             if let Some(session) = self.sessions.get_mut(key) {
@@ -414,7 +419,10 @@ impl Worker {
             self.messages
                 .say(Level::Error, "a session ended in a panic of ours", &[]);
             self.scratch.resize(self.measures.scratch, 0);
-            self.abandon(key);
+            // What it had in hand may be the reason, and be met again.
+            if catch_unwind(AssertUnwindSafe(|| self.abandon(key))).is_err() {
+                self.close(key);
+            }
         }
     }
 

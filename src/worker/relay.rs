@@ -246,10 +246,14 @@ impl Worker {
                 } else if live.input.is_empty() {
                     self.response_head_bytes(key, exchange, &scratch[..n]);
                 } else {
-                    let mut input = std::mem::take(&mut live.input);
-                    input.extend_from_slice(&scratch[..n]);
-                    self.response_head_bytes(key, exchange, &input);
-                    self.buffers.give(input);
+                    live.input.extend_from_slice(&scratch[..n]);
+                    // A head ends with a line end: without a new one there is nothing to learn, unless it is too long.
+                    let may_end = memchr::memchr(b'\n', &scratch[..n]).is_some();
+                    if may_end || live.input.len() > RESPONSE_LIMITS.head_max {
+                        let input = std::mem::take(&mut live.input);
+                        self.response_head_bytes(key, exchange, &input);
+                        self.buffers.give(input);
+                    }
                 }
                 true
             }
@@ -494,7 +498,9 @@ impl Worker {
             .get_mut(exchange)
             .expect("the exchange that switches");
         live.machine.on(Event::Switched);
-        live.forget_sent();
+        if live.all_sent() {
+            live.forget_sent();
+        }
         live.out.extend_from_slice(&early);
         self.buffers.give(early);
         if sent.is_err() {

@@ -328,7 +328,8 @@ impl Worker {
         self.drop_upstream(exchange, reason);
     }
 
-    fn drop_upstream(&mut self, exchange: Key, reason: CloseReason) {
+    /// Closes the connection of an exchange, if it has one.
+    pub(super) fn drop_upstream(&mut self, exchange: Key, reason: CloseReason) {
         let Some(live) = self.exchanges.get_mut(exchange) else {
             return;
         };
