@@ -196,11 +196,19 @@ impl Worker {
 
     /// Parks the connection of an exchange that is over, or closes it by the keep rule (POOL-32).
     pub(super) fn park(&mut self, exchange: Key) {
-        let Some(live) = self.exchanges.get_mut(exchange) else {
+        let Some(key) = self.exchanges.get(exchange).and_then(|live| live.upstream) else {
             return;
         };
-        let Some(key) = live.upstream.take() else { return };
-        let live = self.exchanges.get(exchange).expect("looked up above");
+        self.park_or_close(exchange, key);
+        // Not before: until then the exchange answers for it, also in a panic.
+        self.exchanges
+            .get_mut(exchange)
+            .expect("looked up above")
+            .upstream = None;
+    }
+
+    fn park_or_close(&mut self, exchange: Key, key: Key) {
+        let live = self.exchanges.get(exchange).expect("whose connection it is");
         let Some(Upstream::Lent {
             connection,
             server: id,
