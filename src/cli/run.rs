@@ -173,6 +173,7 @@ impl Running {
                     scratch: defaults::READ_SCRATCH,
                     held_body: defaults::HELD_BODY,
                     linger: defaults::LINGER.as_micros() as u64,
+                    drain_grace: defaults::DRAIN_GRACE.as_micros() as u64,
                     hand_off_connections: defaults::HAND_OFF_CONNECTIONS as u32,
                     hand_off_fraction: defaults::HAND_OFF_FRACTION as u32,
                 },
@@ -215,7 +216,10 @@ impl Running {
             let deadline = draining_until.map_or(next, |until| until.min(next));
             crossbeam_channel::select! {
                 recv(self.signals) -> signal => match (signal, draining_until) {
-                    (Ok(SIGHUP), _) => self.reload(file),
+                    (Ok(SIGHUP), None) => self.reload(file),
+                    (Ok(SIGHUP), Some(_)) => {
+                        messages.tell(Level::Notice, "no reload: the process is draining", &[]);
+                    }
                     (Ok(_), None) => {
                         messages.tell(Level::Notice, "draining: a second signal stops at once", &[]);
                         draining_until = Some(Instant::now() + self.control.hard_stop_after());

@@ -116,7 +116,14 @@ impl Worker {
     fn accept_one(&mut self, place: usize) -> Option<HandOff> {
         let listening = &mut self.listeners[place];
         let id = listening.id;
-        match listening.listener.as_ref()?.accept() {
+        let accepted = loop {
+            match listening.listener.as_ref()?.accept() {
+                // The client gave up while it waited: the next one is behind it.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                accepted => break accepted,
+            }
+        };
+        match accepted {
             Ok(accepted) => {
                 self.own_statistics.of(self.id).accepts.count();
                 Some((id, accepted))
@@ -125,8 +132,6 @@ impl Worker {
                 listening.ready = false;
                 None
             }
-            // The client gave up while it waited: the next one is behind it.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => None,
             Err(error) => {
                 self.listeners
                     .iter_mut()
@@ -147,10 +152,12 @@ impl Worker {
         let Some(listener) = generation.listener(id) else {
             return self.admit(id, accepted);
         };
+        // Who waits in another's mailbox is a part of its load already: a burst must not go to one worker whole.
         let loads = self
             .process
             .loads()
-            .filter(|(worker, _)| listener.accepts(*worker));
+            .filter(|(worker, _)| listener.accepts(*worker))
+            .map(|(worker, load)| (worker, load + self.postboxes[worker].hand_offs_waiting() as u32));
         let margin = Margin {
             connections: self.measures.hand_off_connections,
             fraction: self.measures.hand_off_fraction,
@@ -174,6 +181,7 @@ impl Worker {
             phase: Phase::Idle,
             keep: Keep::Yes,
             queued: false,
+            spared: false,
             unseen: false,
             requests: 0,
             input: Vec::new(),
@@ -198,7 +206,7 @@ impl Worker {
             );
         }
         self.process.set_load(self.id, self.sessions.len() as u32);
-        if let Some(statistics) = self.listener_statistics(listener) {
+        if let Some(statistics) = self.listener_statistics(None, listener) {
             statistics.connections.count();
             statistics.sessions.raise();
         }

@@ -1,10 +1,10 @@
 //! From a complete head to an exchange: route, edits, the request as it will go out, the first bytes of its body.
 
 use super::client::Answered;
-use super::session::{Account, Keep, Live, Phase, TunnelEnds};
 use super::Worker;
 use super::attributes;
 use super::consult::{Consulted, apply_edits};
+use super::session::{Account, Delivery, Keep, Live, Phase, TunnelEnds};
 use crate::decide::cause::Cause;
 use crate::decide::exchange::{Arrival, Asked, Event, Exchange, Idempotent};
 use crate::decide::reuse::OpenReason;
@@ -52,14 +52,18 @@ impl Worker {
             .get_mut(key)
             .expect("the session that sent the head");
         session.requests = session.requests.saturating_add(1);
-        let (listener_id, client, since, pinned) =
-            (session.listener, session.client, session.since, session.pinned);
+        let (listener_id, client, since, pinned) = (
+            session.listener,
+            session.client,
+            session.message_began(),
+            session.pinned,
+        );
         session.keep = if head.keep_alive && pinned.is_none() && !self.draining {
             Keep::Yes
         } else {
             Keep::No
         };
-        if let Some(statistics) = self.listener_statistics(listener_id) {
+        if let Some(statistics) = self.listener_statistics(pinned, listener_id) {
             statistics.requests.count();
         }
         let asked = route::Asked {
@@ -159,6 +163,7 @@ impl Worker {
             response_body: Body::new(Framing::None, TRAILERS),
             out,
             sent: 0,
+            delivery: Delivery::Nothing,
             head_length,
             input: Vec::new(),
             response_edits,

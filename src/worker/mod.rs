@@ -1,6 +1,6 @@
 //! One worker: a thread with its own poll, sessions, timers, buffers and statistics.
 //!
-//! A turn of the loop: *poll → clock → mark → mail → expire → accept → run → report*. Marking does no work; what has
+//! A turn of the loop: *poll → clock → mark → parked → mail → expire → accept → run → report*. Marking does no work; what has
 //! something to do is put on the run queue, of which at most *depth* sessions run before the next poll (SCH-1). A
 //! session's step goes on until nothing moves or its rounds are spent; the worker never polls with a timeout while
 //! work is pending.
@@ -117,6 +117,8 @@ pub struct Measures {
     pub held_body: usize,
     /// How long a client may take to close after we did (RFC 9112 §9.6), in µs.
     pub linger: Micros,
+    /// How long a drain leaves a client between two requests, in µs.
+    pub drain_grace: Micros,
     /// A client is handed off when loads differ by more than this … (SCH-8)
     pub hand_off_connections: u32,
     /// … and by more than one part in so many of the own load.
@@ -173,6 +175,8 @@ pub struct Worker {
     wall_at_zero_ms: u64,
     wall_read: Micros,
     draining: bool,
+    /// Until then clients between two requests are left alone in a drain.
+    drain_grace_ends: Micros,
     stopping: bool,
 }
 
@@ -218,6 +222,7 @@ impl Worker {
             wall_at_zero_ms: 0,
             wall_read: 0,
             draining: false,
+            drain_grace_ends: 0,
             stopping: false,
         };
         worker.read_wall_clock();
@@ -244,7 +249,12 @@ impl Worker {
     }
 
     fn is_over(&self) -> bool {
-        self.stopping || self.draining && self.sessions.is_empty()
+        let own = usize::from(self.id.0);
+        self.stopping
+            || self.draining
+                && self.sessions.is_empty()
+                && self.process.nobody_hands_off()
+                && self.postboxes[own].hand_offs_waiting() == 0
     }
 
     /// One turn of the loop.
@@ -257,6 +267,7 @@ impl Worker {
             self.mark(&event);
         }
         self.ready = ready;
+        self.look_at_parked();
         self.read_mail();
         self.refresh();
         self.expire_timers();
@@ -365,12 +376,24 @@ impl Worker {
             Order::Look => {}
             Order::Log(log) => self.log = log,
             Order::Stop => self.stopping = true,
-            Order::Drain => {
-                self.draining = true;
-                self.unlisten(None);
-                let keys: Vec<Key> = self.sessions.keys().collect();
-                keys.into_iter().for_each(|key| self.enqueue(key));
-            }
+            Order::Drain => self.drain(),
+        }
+    }
+
+    /// Accepts no more, and looks at every session again, because its deadline may be nearer now.
+    fn drain(&mut self) {
+        if std::mem::replace(&mut self.draining, true) {
+            return;
+        }
+        self.drain_grace_ends = self.now + self.measures.drain_grace;
+        self.unlisten(None);
+        let keys: Vec<Key> = self.sessions.keys().collect();
+        keys.into_iter().for_each(|key| self.enqueue(key));
+        // From here on this worker hands no client off; others may have waited for that.
+        if self.process.stop_hand_offs() {
+            self.postboxes
+                .iter()
+                .for_each(|post| drop(post.send(Order::Look)));
         }
     }
 
@@ -383,10 +406,14 @@ impl Worker {
         self.expired = expired;
     }
 
-    fn run_sessions(&mut self) {
+    /// Before anything is lent: an event on a parked connection says nothing to who has it later.
+    fn look_at_parked(&mut self) {
         while let Some(key) = self.parked_events.pop() {
             self.parked_event(key);
         }
+    }
+
+    fn run_sessions(&mut self) {
         for _ in 0..schedule::turn(self.run.len(), self.measures.depth) {
             let Some(key) = self.run.pop_front() else { break };
             if let Some(session) = self.sessions.get_mut(key) {
@@ -403,7 +430,10 @@ impl Worker {
             self.messages
                 .say(Level::Error, "a session ended in a panic of ours", &[]);
             self.scratch.resize(self.measures.scratch, 0);
-            self.abandon(key);
+            // What it had in hand may be the reason, and be met again.
+            if catch_unwind(AssertUnwindSafe(|| self.abandon(key))).is_err() {
+                self.close(key);
+            }
         }
     }
 
@@ -429,7 +459,7 @@ impl Worker {
             return false;
         };
         let moved = match session.phase {
-            Phase::Idle | Phase::Head => self.read_request(key, scratch),
+            Phase::Idle | Phase::Head(_) => self.read_request(key, scratch),
             Phase::Busy(exchange) => self.advance_exchange(key, exchange, scratch),
             Phase::Closing(manner) => self.advance_closing(key, manner, scratch),
         };
