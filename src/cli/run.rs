@@ -166,9 +166,15 @@ impl Running {
                 log,
                 epoch,
                 seed: seed(number),
-                tuning: worker::Tuning {
+                measures: worker::Measures {
                     depth: tuning.depth.unwrap_or_else(|| schedule::depth(workers)).max(1),
                     max_accept: tuning.max_accept.unwrap_or(defaults::MAX_ACCEPT).max(1),
+                    accept_pause: defaults::ACCEPT_PAUSE.as_micros() as u64,
+                    scratch: defaults::READ_SCRATCH,
+                    held_body: defaults::HELD_BODY,
+                    linger: defaults::LINGER.as_micros() as u64,
+                    hand_off_connections: defaults::HAND_OFF_CONNECTIONS as u32,
+                    hand_off_fraction: defaults::HAND_OFF_FRACTION as u32,
                 },
             };
             let end = end.clone();

@@ -1,6 +1,6 @@
 //! The one thread that is no worker: reloads, publication of generations, drain, and the numbers for those who ask.
 //!
-//! It owns the identities ([`registry`]) and the listening addresses, builds generations from configs, publishes them
+//! It owns the identities (`registry`) and the listening addresses, builds generations from configs, publishes them
 //! by one atomic swap, and tells workers by mail. A reload is check → bind → publish: whatever can fail comes before
 //! the publication, and a reload that fails changes nothing.
 

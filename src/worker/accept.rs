@@ -5,15 +5,12 @@
 
 use super::session::{Keep, NEVER, Phase, Session};
 use super::{HandOff, Worker};
-use crate::decide::schedule;
-use crate::net::{Accepted, Key, Kind, Listener, Micros, Token};
+use crate::decide::schedule::{self, Margin};
+use crate::net::{Accepted, Key, Kind, Listener, Token};
 use crate::observe::messages::Level;
 use crate::shared::generation::ListenerId;
 use crate::shared::orders::Place;
 use std::io;
-
-/// How long accepting pauses after descriptors or memory ran out.
-const PAUSE: Micros = 100_000;
 
 /// One listening socket of this worker.
 #[derive(Debug)]
@@ -106,7 +103,7 @@ impl Worker {
             if !self.listeners[place].ready {
                 continue;
             }
-            for _ in 0..self.tuning.max_accept {
+            for _ in 0..self.measures.max_accept {
                 let Some((id, accepted)) = self.accept_one(place) else {
                     break;
                 };
@@ -134,7 +131,7 @@ impl Worker {
                 self.listeners
                     .iter_mut()
                     .for_each(|listening| listening.ready = false);
-                self.accept_resume = self.now + PAUSE;
+                self.accept_resume = self.now + self.measures.accept_pause;
                 self.statistics().accept_pauses.count();
                 self.messages
                     .say(Level::Warn, "accepting pauses", &[("error", &error)]);
@@ -154,7 +151,11 @@ impl Worker {
             .process
             .loads()
             .filter(|(worker, _)| listener.accepts(*worker));
-        match schedule::hand_off(own, loads, self.sessions.len() as u32) {
+        let margin = Margin {
+            connections: self.measures.hand_off_connections,
+            fraction: self.measures.hand_off_fraction,
+        };
+        match schedule::hand_off(own, loads, self.sessions.len() as u32, margin) {
             Some(other) => match self.postboxes[other].hand_off((id, accepted)) {
                 Ok(()) => self.statistics().hand_offs_given.count(),
                 Err((id, accepted)) => self.admit(id, accepted),

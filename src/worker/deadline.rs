@@ -5,9 +5,6 @@ use super::session::{Due, Live, Manner, NEVER, Phase, Session};
 use crate::decide::exchange::{RequestSide, ResponseSide, ServerSide, Timer};
 use crate::net::{Key, Micros};
 
-/// How long a client may take to close after we did, and to take our last answer.
-const LINGER: Micros = 2_000_000;
-
 impl Worker {
     /// The next deadline of a session.
     pub(super) fn deadline(&self, session: &Session) -> (Micros, Due) {
@@ -23,7 +20,7 @@ impl Worker {
             Phase::Idle if session.requests == 0 => (session.since + limits.http_request, Due::KeepAlive),
             Phase::Idle => (session.since + limits.http_keep_alive, Due::KeepAlive),
             Phase::Head => (session.since + limits.http_request, Due::Head),
-            Phase::Closing(Manner::Draining) => (session.since + LINGER, Due::Linger),
+            Phase::Closing(Manner::Draining) => (session.since + self.measures.linger, Due::Linger),
             Phase::Closing(_) => (session.active + limits.inactivity, Due::Linger),
             Phase::Busy(key) => match self.exchanges.get(key) {
                 Some(live) => self.exchange_deadline(session, live, limits.inactivity, limits.tunnel),

@@ -95,23 +95,33 @@ pub struct Parts {
     pub epoch: Instant,
     /// Seed of this worker's random draws.
     pub seed: u64,
-    /// The loop's measures.
-    pub tuning: Tuning,
+    /// Its measures.
+    pub measures: Measures,
 }
 
-/// The loop's measures.
+/// The measures of a worker, from `config/defaults.rs`.
 #[derive(Clone, Copy, Debug)]
-pub struct Tuning {
+pub struct Measures {
     /// Sessions run before the next poll (SCH-1), at least 1.
     pub depth: usize,
     /// Connections accepted per listener and turn (SCH-7), at least 1.
     pub max_accept: usize,
+    /// How long accepting pauses when descriptors run out (SCH-7), in µs.
+    pub accept_pause: Micros,
+    /// Bytes read at once.
+    pub scratch: usize,
+    /// Bytes of a body that are held for another attempt (RT-7).
+    pub held_body: usize,
+    /// How long a client may take to close after we did (RFC 9112 §9.6), in µs.
+    pub linger: Micros,
+    /// A client is handed off when loads differ by more than this … (SCH-8)
+    pub hand_off_connections: u32,
+    /// … and by more than one part in so many of the own load.
+    pub hand_off_fraction: u32,
 }
 
 /// Rounds of one session's step before it goes to the end of the run queue.
 const ROUNDS: u32 = 16;
-/// Bytes read at once.
-const SCRATCH: usize = 64 << 10;
 /// How often the wall clock is read again, in µs.
 const WALL_EVERY: Micros = 1_000_000;
 
@@ -150,7 +160,7 @@ pub struct Worker {
     outgoing: Vec<u8>,
     random: Random,
     log: Option<Batcher>,
-    tuning: Tuning,
+    measures: Measures,
     epoch: Instant,
     now: Micros,
     wall_at_zero_ms: u64,
@@ -184,7 +194,7 @@ impl Worker {
             wheel: Wheel::new(now),
             expired: Vec::new(),
             buffers: buffers::Buffers::new(parts.buffers),
-            scratch: vec![0; SCRATCH],
+            scratch: vec![0; parts.measures.scratch],
             request: RequestHead::default(),
             response: ResponseHead::default(),
             additions: Vec::with_capacity(512),
@@ -192,7 +202,7 @@ impl Worker {
             outgoing: Vec::with_capacity(4096),
             random: Random(parts.seed | 1),
             log: parts.log,
-            tuning: parts.tuning,
+            measures: parts.measures,
             epoch: parts.epoch,
             now,
             wall_at_zero_ms: 0,
@@ -355,7 +365,7 @@ impl Worker {
 
     fn expire_timers(&mut self) {
         let mut expired = std::mem::take(&mut self.expired);
-        self.wheel.expire(self.now, self.tuning.depth, &mut expired);
+        self.wheel.expire(self.now, self.measures.depth, &mut expired);
         for (key, at) in expired.drain(..) {
             self.guarded(key, |worker| worker.look(key, at));
         }
@@ -366,7 +376,7 @@ impl Worker {
         while let Some(key) = self.parked_events.pop() {
             self.parked_event(key);
         }
-        for _ in 0..schedule::turn(self.run.len(), self.tuning.depth) {
+        for _ in 0..schedule::turn(self.run.len(), self.measures.depth) {
             let Some(key) = self.run.pop_front() else { break };
             if let Some(session) = self.sessions.get_mut(key) {
                 session.queued = false;
@@ -381,7 +391,7 @@ impl Worker {
             self.statistics().panics.count();
             self.messages
                 .say(Level::Error, "a session ended in a panic of ours", &[]);
-            self.scratch.resize(SCRATCH, 0);
+            self.scratch.resize(self.measures.scratch, 0);
             self.abandon(key);
         }
     }

@@ -15,8 +15,6 @@ use crate::http1::{
 use crate::net::{Key, Read};
 use std::io;
 
-/// Bytes of a body that are held for another attempt (DESIGN §3).
-const HELD_MAX: usize = 16 << 10;
 /// A body part up to this is copied behind its rewritten head and goes out with it; a larger one is written from
 /// where it lies.
 const COPIED_MAX: usize = 4 << 10;
@@ -170,12 +168,13 @@ impl Worker {
 
     /// Sends a part of the body; all that came before it has gone. A part that may have to be sent again is kept.
     fn send_body(&mut self, exchange: Key, bytes: &[u8]) {
+        let held_max = self.measures.held_body;
         let live = self
             .exchanges
             .get_mut(exchange)
             .expect("the exchange that is relayed");
         if live.machine.wants_held() {
-            if live.out.len() - live.head_length + bytes.len() <= HELD_MAX {
+            if live.out.len() - live.head_length + bytes.len() <= held_max {
                 live.out.extend_from_slice(bytes);
                 self.send_rest(exchange);
                 return;
