@@ -6,7 +6,7 @@
 #![cfg(feature = "proxy")]
 
 use forebay::config::keys::{SECTIONS, Section, State};
-use forebay::config::model::{Balance, LogTarget};
+use forebay::config::model::{Balance, LogTarget, OnFault, PolicyRef};
 use forebay::config::{self, Config, Errors, Loaded};
 use forebay::decide::route::{Action, BackendRef};
 use proptest::prelude::*;
@@ -154,6 +154,7 @@ fn every_key_of_the_table_is_read() {
                 Section::Headers => inside("[[listen]]", "request-headers"),
                 Section::Backend => place("[backend.a]"),
                 Section::Balance => inside("[backend.a]", "balance"),
+                Section::Policy => place("[policy.a]"),
                 Section::Server => inline("[backend.a]\nservers = [{ ", "address = \"127.0.0.1:1\"", " }]"),
             };
             let told = parse(&text).unwrap_err().to_string();
@@ -178,6 +179,82 @@ fn what_is_in_effect() {
     let text = "[process]\nworkers = 2\n[[listen]]\nbind = \"*:8080\"\nbackend = \"app\"\n[backend.app]\nservers = \"app.internal:80\"\n";
     insta::with_settings!({ snapshot_path => "config/snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("in_effect", config::show(&good(text)));
+    });
+}
+
+const WITH_POLICIES: &str = r#"
+[process]
+workers = 1
+attachments-max = 3
+plugin-cache = "cache"
+[[listen]]
+bind = "127.0.0.1:80"
+backend = "app"
+route-policy = "canary"
+[[listen.route]]
+name = "moved"
+match = { share = 0 }
+redirect = { location = "/new" }
+[[listen.route]]
+match = { path = "/a" }
+backend = "app"
+[[listen.route]]
+name = "busy"
+match = { share = 0 }
+respond = { status = 503 }
+[backend.app]
+balance = { policy = "least-latency" }
+servers = [{ name = "a", address = "127.0.0.1:1", tags = { zone = "eu", rack = "7" } }, "127.0.0.1:2"]
+[policy.canary]
+component = "canary.wasm"
+on-fault = "deny"
+sha256 = "000102030405060708090A0B0C0D0E0F101112131415161718191a1b1c1d1e1f"
+[policy.least-latency]
+component = "/opt/least latency.wasm"
+fallback = { random = 3 }
+deadline = "5ms"
+mean-max = "50us"
+memory-max = "1MiB"
+interval = "250ms"
+config.window = "5s"
+config.nested = { "a b" = [1, -2, 0x10, 1.5, 1e3, true, "\u0001\"é"], empty = {}, none = [], day = 1979-05-27 }
+"#;
+
+#[test]
+fn policies_in_effect() {
+    let loaded = config::parse_with(WITH_POLICIES, "etc/f.toml", &lookup).unwrap();
+    assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
+    let config = loaded.config;
+    let (canary, least) = (&config.policies[0], &config.policies[1]);
+    assert_eq!(canary.component.path, Path::new("etc/canary.wasm"));
+    assert_eq!(least.component.path, Path::new("/opt/least latency.wasm"));
+    assert_eq!(
+        config.process.plugin_cache.as_ref().unwrap().path,
+        Path::new("etc/cache")
+    );
+    assert_eq!(canary.sha256.unwrap(), std::array::from_fn(|at| at as u8));
+    assert_eq!(
+        (canary.config_json.as_str(), canary.on_fault),
+        ("{}", OnFault::Deny)
+    );
+    assert_eq!(
+        least.config_json,
+        r#"{"nested":{"a b":[1,-2,16,1.5,1000.0,true,"\u0001\"é"],"day":"1979-05-27","empty":{},"none":[]},"window":"5s"}"#
+    );
+    let (listen, backend) = (&config.listeners[0], &config.backends[0]);
+    assert_eq!(
+        (backend.policy, backend.balance),
+        (Some(PolicyRef(1)), Balance::Random(3))
+    );
+    assert_eq!(listen.route_policy, Some(PolicyRef(0)));
+    assert_eq!(listen.redirects().collect::<Vec<_>>(), [("moved", 0)]);
+    assert_eq!(listen.responses().collect::<Vec<_>>(), [("busy", 2)]);
+    let tag = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(backend.servers[0].tags, [tag("rack", "7"), tag("zone", "eu")]);
+    let shown = config::show(&config);
+    assert_eq!(config::show(&good(&shown)), shown);
+    insta::with_settings!({ snapshot_path => "config/snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("policies_in_effect", shown);
     });
 }
 

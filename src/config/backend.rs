@@ -1,11 +1,12 @@
-//! Builds `[backend.NAME]` and its servers.
+//! Builds `[backend.NAME]` and its servers; reads a native algorithm for whoever names one.
 
 use super::address::{self, Place};
 use super::defaults;
 use super::errors::{At, Class, Problem, Report};
 use super::headers::edits;
 use super::keys::{self, Section};
-use super::model::{Address, Backend, Balance, Reuse, Server, ServerTimeouts};
+use super::model::{Address, Backend, Balance, PolicyRef, Reuse, Server, ServerTimeouts};
+use super::names::Policies;
 use super::read::{Fields, Text, Value};
 use super::resolve::Answers;
 use super::words::{check_name, did_you_mean, kind, not_yet};
@@ -14,6 +15,7 @@ use toml::de::DeValue;
 /// Every backend, in file order.
 pub(super) fn backends(
     named: Vec<(Text<'_>, Fields<'_>)>,
+    policies: &Policies<'_>,
     answers: &Answers,
     report: &mut Report,
 ) -> Vec<Backend> {
@@ -23,15 +25,23 @@ pub(super) fn backends(
     }
     named
         .into_iter()
-        .map(|(name, fields)| backend(&name, &fields, answers, report))
+        .map(|(name, fields)| backend(&name, &fields, policies, answers, report))
         .collect()
 }
 
-fn backend(name: &Text<'_>, fields: &Fields<'_>, answers: &Answers, report: &mut Report) -> Backend {
+fn backend(
+    name: &Text<'_>,
+    fields: &Fields<'_>,
+    policies: &Policies<'_>,
+    answers: &Answers,
+    report: &mut Report,
+) -> Backend {
     check_name("the backend", name, "/", report);
+    let (policy, balance) = balance(fields, policies, report);
     Backend {
         name: name.text.to_owned(),
-        balance: balance(fields, report),
+        balance,
+        policy,
         reuse: match fields.choice("reuse", report) {
             "never" => Reuse::Never,
             _ => Reuse::Always,
@@ -59,47 +69,84 @@ const ALGORITHMS: [&str; 3] = ["random", "roundrobin", "leastconn"];
 /// Algorithms that will come.
 const LATER: [&str; 4] = ["first", "sticky", "hash", "static-rr"];
 
-fn balance(fields: &Fields<'_>, report: &mut Report) -> Balance {
+/// The policy and what is used without it, or the algorithm alone.
+fn balance(
+    fields: &Fields<'_>,
+    policies: &Policies<'_>,
+    report: &mut Report,
+) -> (Option<PolicyRef>, Balance) {
+    let (named, native) = algorithm("balance", fields, report);
+    let asked = named.and_then(|name| policies.of_backend(&name, report));
+    asked.map_or((None, native), |(policy, fallback)| (Some(policy), fallback))
+}
+
+/// An algorithm of ours, where a policy cannot stand.
+pub(super) fn native(key: &str, fields: &Fields<'_>, report: &mut Report) -> Balance {
+    let (policy, native) = algorithm(key, fields, report);
+    if let Some(policy) = policy {
+        let found = format!("`{key}` names policy \"{}\"", policy.text.escape_debug());
+        report.wrong(policy.at, found, EXPECTED_NATIVE, "");
+    }
+    native
+}
+
+const EXPECTED: &str =
+    "expected \"random\", \"roundrobin\", \"leastconn\", { random = N } or { policy = \"NAME\" }";
+const EXPECTED_NATIVE: &str = "expected \"random\", \"roundrobin\", \"leastconn\" or { random = N }";
+
+/// The name of a policy, if there is one, and an algorithm.
+fn algorithm<'a>(key: &str, fields: &Fields<'a>, report: &mut Report) -> (Option<Text<'a>>, Balance) {
     let default = Balance::Random(defaults::RANDOM_DRAWS);
-    let Some(value) = fields.raw("balance") else {
-        return default;
+    let expected = if key == "balance" {
+        EXPECTED
+    } else {
+        EXPECTED_NATIVE
     };
-    let expected = "expected \"random\", \"roundrobin\", \"leastconn\" or { random = N }";
+    let Some(value) = fields.raw(key) else {
+        return (None, default);
+    };
     match value.get_ref() {
-        DeValue::String(word) => match word.as_ref() {
-            "random" => default,
-            "roundrobin" => Balance::RoundRobin,
-            "leastconn" => Balance::LeastConn,
-            word => {
-                if LATER.contains(&word) {
-                    report.push(not_yet(format!("`balance = \"{word}\"`"), value.span()).expected(expected));
-                } else {
-                    let near = near_algorithm(word);
-                    let found = format!("`balance` is \"{}\"", word.escape_debug());
-                    report.wrong(value.span(), found, expected, did_you_mean(near, "\""));
-                }
-                default
-            }
-        },
+        DeValue::String(word) => (None, plain(key, word, value, expected, report).unwrap_or(default)),
         DeValue::Table(table) => {
             let count = table.len();
             let fields = Fields::of(Section::Balance, table, value.span(), report);
             if count == 0 {
-                report.wrong(value.span(), "`balance` is an empty table", expected, "");
+                report.wrong(value.span(), format!("`{key}` is an empty table"), expected, "");
             }
             let draws = fields.given_integer("random", report);
-            draws.map_or(default, |(draws, _)| Balance::Random(draws as u8)) // at most 16 by its range
+            let policy = fields.text("policy", report);
+            if let (Some((_, draws)), Some(policy)) = (&draws, &policy) {
+                let found = format!("`{key}` has both `random` and `policy`");
+                let problem =
+                    Problem::new(Class::Wrong, draws.clone(), found).expected("expected one of them");
+                let help = "`fallback` of the policy says what is used without it";
+                report.push(problem.also(policy.at.clone(), "the policy").help(help));
+            }
+            let draws = draws.map_or(default, |(draws, _)| Balance::Random(draws as u8)); // at most 16 by its range
+            (policy, draws)
         }
         other => {
-            report.wrong(
-                value.span(),
-                format!("`balance` is {}", kind(other)),
-                expected,
-                "",
-            );
-            default
+            report.wrong(value.span(), format!("`{key}` is {}", kind(other)), expected, "");
+            (None, default)
         }
     }
+}
+
+fn plain(key: &str, word: &str, value: &Value<'_>, expected: &str, report: &mut Report) -> Option<Balance> {
+    match word {
+        "random" => return Some(Balance::Random(defaults::RANDOM_DRAWS)),
+        "roundrobin" => return Some(Balance::RoundRobin),
+        "leastconn" => return Some(Balance::LeastConn),
+        word if LATER.contains(&word) => {
+            report.push(not_yet(format!("`{key} = \"{word}\"`"), value.span()).expected(expected));
+        }
+        word => {
+            let near = near_algorithm(word);
+            let found = format!("`{key}` is \"{}\"", word.escape_debug());
+            report.wrong(value.span(), found, expected, did_you_mean(near, "\""));
+        }
+    }
+    None
 }
 
 /// Algorithms have many names elsewhere.
@@ -183,11 +230,13 @@ fn server(value: &Value<'_>, answers: &Answers, report: &mut Report) -> Option<S
                 name: text.text.to_owned(),
                 address,
                 weight: defaults::WEIGHT as u16,
+                tags: Vec::new(),
             })
         }
         DeValue::Table(table) => {
             let fields = Fields::of(Section::Server, table, value.span(), report);
             let weight = fields.integer("weight", report) as u16; // at most 256 by its range
+            let tags = tags(&fields, report);
             let given = fields.text("name", report);
             if let Some(name) = &given {
                 check_name("the server", name, "", report);
@@ -201,6 +250,7 @@ fn server(value: &Value<'_>, answers: &Answers, report: &mut Report) -> Option<S
                 name: given.unwrap_or(written).text.to_owned(),
                 address,
                 weight,
+                tags,
             })
         }
         other => {
@@ -214,6 +264,55 @@ fn server(value: &Value<'_>, answers: &Answers, report: &mut Report) -> Option<S
             None
         }
     }
+}
+
+/// `{ name = "value" }`, in the order of the names.
+fn tags(fields: &Fields<'_>, report: &mut Report) -> Vec<(String, String)> {
+    let Some(value) = fields.raw("tags") else {
+        return Vec::new();
+    };
+    let DeValue::Table(table) = value.get_ref() else {
+        let found = format!("`tags` is {}", kind(value.get_ref()));
+        report.wrong(
+            value.span(),
+            found,
+            "expected a table such as { zone = \"eu\" }",
+            "",
+        );
+        return Vec::new();
+    };
+    if table.len() > defaults::TAGS_MAX {
+        let found = format!("{} tags of one server", table.len());
+        report.wrong(
+            value.span(),
+            found,
+            format!("expected at most {}", defaults::TAGS_MAX),
+            "",
+        );
+    }
+    let mut tags = Vec::new();
+    for (name, value) in table.iter() {
+        let name = Text {
+            text: name.get_ref(),
+            at: name.span(),
+        };
+        check_name("the tag", &name, "", report);
+        tags.extend(tag(name.text, value, report).map(|text| (name.text.to_owned(), text)));
+    }
+    tags.sort();
+    tags
+}
+
+fn tag(name: &str, value: &Value<'_>, report: &mut Report) -> Option<String> {
+    let expected = format!("expected a string of at most {} bytes", defaults::NAME_MAX);
+    let found = match value.get_ref() {
+        DeValue::String(text) if text.len() > defaults::NAME_MAX => format!("has {} bytes", text.len()),
+        DeValue::String(text) if text.chars().any(char::is_control) => "has a control character".to_owned(),
+        DeValue::String(text) => return Some(text.clone().into_owned()),
+        other => format!("is {}", kind(other)),
+    };
+    report.wrong(value.span(), format!("the tag `{name}` {found}"), expected, "");
+    None
 }
 
 fn server_address(key: &str, text: &Text<'_>, answers: &Answers, report: &mut Report) -> Option<Address> {

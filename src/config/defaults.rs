@@ -88,15 +88,46 @@ pub const WEIGHT_RANGE: RangeInclusive<u64> = 0..=256;
 /// Servers of one backend (LB-13).
 pub const SERVERS_MAX: usize = 4_095;
 
+/// Tags of one server.
+pub const TAGS_MAX: usize = 16;
+
+// ---- [policy.NAME] --------------------------------------------------------------------------------------------
+
+/// Places where policies may be attached.
+pub const ATTACHMENTS_MAX: u64 = 32;
+/// What `attachments-max` may be: address space is set aside for all of them, on every worker.
+pub const ATTACHMENTS_RANGE: RangeInclusive<u64> = 1..=1_024;
+/// How long one call of a policy may take.
+pub const POLICY_DEADLINE: Duration = Duration::from_millis(10);
+/// What a policy's `deadline` may be.
+pub const POLICY_DEADLINE_RANGE: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(1);
+/// How long a call for a request may take on average.
+pub const POLICY_MEAN_MAX: Duration = Duration::from_micros(20);
+/// What a policy's `mean-max` may be.
+pub const POLICY_MEAN_RANGE: RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_millis(100);
+/// Bytes of memory of one instance of a policy.
+pub const POLICY_MEMORY_MAX: u64 = 16 * KIB * KIB;
+/// What a policy's `memory-max` may be: one page of WebAssembly to what a slot of the pool holds.
+pub const POLICY_MEMORY_RANGE: RangeInclusive<u64> = 64 * KIB..=64 * KIB * KIB;
+/// Time between two questions for a plan.
+pub const POLICY_INTERVAL: Duration = Duration::from_secs(1);
+/// What a policy's `interval` may be: at most one plan in 50 ms.
+pub const POLICY_INTERVAL_RANGE: RangeInclusive<Duration> =
+    Duration::from_millis(50)..=Duration::from_secs(3_600);
+/// What becomes of a request when its route policy fails.
+pub const ON_FAULT: &str = "fallback";
+/// Bytes of a policy's own configuration as JSON.
+pub const POLICY_CONFIG_MAX: usize = 64 * KIB as usize;
+
 // ---- limits of the file itself --------------------------------------------------------------------------------
 
 /// Bytes of a configuration file.
 pub const FILE_MAX: u64 = 8 * KIB * KIB;
-/// Bytes of a name (listener, backend, server): the longest host name and its port fit.
+/// Bytes of a name (listener, backend, server, policy, route, tag): the longest host name and its port fit.
 pub const NAME_MAX: usize = 260;
 /// Bytes of a Unix socket's path: what `sockaddr_un` holds, less the closing zero.
 pub const UNIX_PATH_MAX: usize = 107;
-/// Listeners and backends of one file.
+/// Listeners, backends and policies of one file, of each kind.
 pub const SECTIONS_MAX: usize = 65_535;
 /// Threads that look up host names of servers at the same time while a file is loaded.
 pub const RESOLVERS_MAX: usize = 16;

@@ -7,6 +7,7 @@
 
 mod backend;
 mod listen;
+mod policy;
 mod process;
 
 use super::units;
@@ -40,10 +41,12 @@ pub enum Section {
     Balance,
     /// An element of `servers` that is a table.
     Server,
+    /// `[policy.NAME]`.
+    Policy,
 }
 
 /// Every section, in the order of the manual.
-pub const SECTIONS: [Section; 12] = [
+pub const SECTIONS: [Section; 13] = [
     Section::File,
     Section::Process,
     Section::Log,
@@ -56,6 +59,7 @@ pub const SECTIONS: [Section; 12] = [
     Section::Backend,
     Section::Balance,
     Section::Server,
+    Section::Policy,
 ];
 
 impl Section {
@@ -74,6 +78,7 @@ impl Section {
             Section::Backend => "[backend.NAME]",
             Section::Balance => "balance = { … }",
             Section::Server => "servers = [ { … } ]",
+            Section::Policy => "[policy.NAME]",
         }
     }
 
@@ -92,6 +97,7 @@ impl Section {
             Section::Backend => backend::BACKEND,
             Section::Balance => backend::BALANCE,
             Section::Server => backend::SERVER,
+            Section::Policy => policy::POLICY,
         }
     }
 
@@ -251,7 +257,7 @@ fn plain(written: &str) -> String {
 }
 
 /// What other proxies call it, and what it is called here.
-const FAMILIAR: [(&str, &str); 27] = [
+const FAMILIAR: [(&str, &str); 31] = [
     ("address", "bind"),
     ("algorithm", "balance"),
     ("backends", "backend"),
@@ -269,6 +275,9 @@ const FAMILIAR: [(&str, &str); 27] = [
     ("methods", "method"),
     ("nbthread", "workers"),
     ("pass", "backend"),
+    ("plugin", "policy"),
+    ("plugins", "policy"),
+    ("policies", "policy"),
     ("port", "bind"),
     ("proxy-connect-timeout", "timeout-connect"),
     ("proxy-pass", "backend"),
@@ -278,6 +287,7 @@ const FAMILIAR: [(&str, &str); 27] = [
     ("stats-socket", "control"),
     ("threads", "workers"),
     ("upstream", "backend"),
+    ("wasm", "component"),
     ("worker-processes", "workers"),
 ];
 

@@ -3,21 +3,21 @@
 use super::address::{self, Place};
 use super::errors::{At, Class, Problem, Report};
 use super::headers::edits;
-use super::keys;
 use super::model::{Address, ClientTimeouts, Forwarded, HeadLimits, Listen};
+use super::names::{Names, Policies};
 use super::read::{Fields, Text};
 use super::resolve::Answers;
 use super::route::routes;
-use super::words::{check_name, did_you_mean, one_of};
+use super::words::check_name;
 use super::{defaults, units};
 use crate::decide::route::{BackendRef, RouteTable};
 
 /// What a listener refers to.
 pub(super) struct Around<'a> {
-    /// Names of the backends, in the order of the configuration.
-    pub(super) backends: &'a [Text<'a>],
-    /// Whether every backend that the file means is among them.
-    pub(super) complete: bool,
+    /// The backends.
+    pub(super) backends: &'a Names<'a>,
+    /// The policies.
+    pub(super) policies: &'a Policies<'a>,
     /// Workers of the process.
     pub(super) workers: u16,
     /// Addresses of host names.
@@ -27,25 +27,7 @@ pub(super) struct Around<'a> {
 impl Around<'_> {
     /// The backend of that name, or a report that there is none.
     pub(super) fn backend(&self, name: &Text<'_>, report: &mut Report) -> Option<BackendRef> {
-        if let Some(at) = self.backends.iter().position(|known| known.text == name.text) {
-            return u16::try_from(at).ok().map(BackendRef);
-        }
-        if !self.complete {
-            return None;
-        }
-        let known = || self.backends.iter().map(|known| known.text);
-        let help = match keys::nearest(name.text, known()) {
-            None if self.backends.is_empty() => format!("add `[backend.{}]`", name.text),
-            None if self.backends.len() <= 8 => format!("there is {}", one_of(known())),
-            near => did_you_mean(near, "\""),
-        };
-        let found = format!("there is no backend \"{}\"", name.text.escape_debug());
-        report.push(
-            Problem::new(Class::Missing, name.at.clone(), found)
-                .expected("expected the name of a backend")
-                .help(help),
-        );
-        None
+        self.backends.find(name, report).map(BackendRef)
     }
 }
 
@@ -58,13 +40,18 @@ pub(super) fn listeners(top: &Fields<'_>, around: &Around<'_>, report: &mut Repo
     for (at, fields) in tables.iter().enumerate() {
         let name = name(at, fields, &mut names, report);
         let bind = bind(fields, around, &mut bound, report);
+        let (routes, route_names) = table(fields, around, report);
         listeners.push(Listen {
             name,
             bind,
             workers: workers(fields, around, report),
             timeouts: timeouts(fields, report),
             limits: limits(fields, report),
-            routes: table(fields, around, report),
+            routes,
+            route_names,
+            route_policy: fields
+                .text("route-policy", report)
+                .and_then(|name| around.policies.of_listener(&name, report)),
             request_edits: edits("request-headers", fields, report),
             response_edits: edits("response-headers", fields, report),
             forwarded: match fields.choice("x-forwarded", report) {
@@ -209,7 +196,7 @@ fn limits(fields: &Fields<'_>, report: &mut Report) -> HeadLimits {
     }
 }
 
-fn table(fields: &Fields<'_>, around: &Around<'_>, report: &mut Report) -> RouteTable {
+fn table(fields: &Fields<'_>, around: &Around<'_>, report: &mut Report) -> (RouteTable, Vec<Option<String>>) {
     let default = fields
         .text("backend", report)
         .and_then(|name| around.backend(&name, report));
@@ -221,10 +208,8 @@ fn table(fields: &Fields<'_>, around: &Around<'_>, report: &mut Report) -> Route
         );
         report.push(problem.expected("expected `backend = \"NAME\"` or a `[[listen.route]]`"));
     }
-    RouteTable {
-        routes: routes(fields, around, report),
-        default,
-    }
+    let (names, routes) = routes(fields, around, report).into_iter().unzip();
+    (RouteTable { routes, default }, names)
 }
 
 fn via(fields: &Fields<'_>, report: &mut Report) -> Option<String> {

@@ -1,7 +1,7 @@
 //! From a file to a [`Config`]: read once, checked whole, every mistake told with its place.
 //!
 //! ```text
-//! text ─ syntax ─→ tree ─ read, values (driven by keys) ─→ process, backend, listen, route, headers ─ check ─→ Config
+//! text ─ syntax ─→ tree ─ read, values (driven by keys) ─→ process, policy, backend, listen, route, headers ─ check ─→ Config
 //!                            every mistake ─→ Report ─→ Errors
 //! ```
 //! [`load`] and [`parse`] give a configuration or all errors of the file at once. Nothing here opens a socket; host names are
@@ -17,6 +17,8 @@ mod headers;
 pub mod keys;
 mod listen;
 pub mod model;
+mod names;
+mod policy;
 mod process;
 mod read;
 pub mod reference;
@@ -34,7 +36,8 @@ pub use show::show;
 
 use errors::Report;
 use keys::Section;
-use read::Fields;
+use names::{Names, Policies};
+use read::{Fields, Text};
 use resolve::{Answers, Lookup};
 use std::path::Path;
 
@@ -70,37 +73,37 @@ pub fn parse_with(text: &str, file: &str, lookup: &Lookup<'_>) -> Result<Loaded,
     let answers = Answers::of(address::names(&tree), lookup);
     let top = Fields::of(Section::File, tree.get_ref(), 0..0, &mut report);
 
-    let process = process::process(&top, &answers, &mut report);
+    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+    let process = process::process(&top, folder, &answers, &mut report);
+    let named = top.named("policy", &mut report);
+    let names = Names::of("policy", &top, texts(&named));
+    let policy_names = texts(&named);
+    let policies = policy::policies(named, folder, &mut report);
+    let attaching = Policies::of(names, &policies);
     let named = top.named("backend", &mut report);
-    let names: Vec<_> = named.iter().map(|(name, _)| name.clone()).collect();
-    let backends = backend::backends(named, &answers, &mut report);
-    let complete = is_complete(&top, names.len());
+    let names = Names::of("backend", &top, texts(&named));
+    let backends = backend::backends(named, &attaching, &answers, &mut report);
     let around = listen::Around {
         backends: &names,
-        complete,
+        policies: &attaching,
         workers: process.workers,
         answers: &answers,
     };
     let listeners = listen::listeners(&top, &around, &mut report);
+    check::attachments(attaching.attached(), process.attachments_max, &mut report);
 
     let config = Config {
         process,
         listeners,
         backends,
+        policies,
     };
-    check::odd(&config, &names, &mut report);
+    check::odd(&config, names.known(), &policy_names, &mut report);
     report.finish(file).map(|warnings| Loaded { config, warnings })
 }
 
-/// Whether every backend that the file means has become one of the `known` ones.
-fn is_complete(top: &Fields<'_>, known: usize) -> bool {
-    match top.raw("backend") {
-        None => !top.is_meant("backend"),
-        Some(value) => value
-            .get_ref()
-            .as_table()
-            .is_some_and(|tables| tables.len() == known),
-    }
+fn texts<'a>(named: &[(Text<'a>, Fields<'a>)]) -> Vec<Text<'a>> {
+    named.iter().map(|(name, _)| name.clone()).collect()
 }
 
 fn read_text(path: &Path, file: &str) -> Result<String, Errors> {

@@ -3,7 +3,7 @@
 //! Made only by [`super::load`]; everything else in the program reads it. No key of the file is looked at twice.
 
 use crate::decide::edit::Edits;
-use crate::decide::route::RouteTable;
+use crate::decide::route::{Action, RouteTable};
 pub use crate::net::Address;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,6 +18,24 @@ pub struct Config {
     pub listeners: Vec<Listen>,
     /// `[backend.NAME]`, in file order. Routes name a backend by its place here.
     pub backends: Vec<Backend>,
+    /// `[policy.NAME]`, in file order. Backends and listeners name a policy by its place here.
+    pub policies: Vec<Policy>,
+}
+
+impl Config {
+    /// The policy of that place.
+    pub fn policy(&self, policy: PolicyRef) -> &Policy {
+        &self.policies[usize::from(policy.0)]
+    }
+}
+
+/// A path of the file. What is relative begins at the folder of the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilePath {
+    /// As written.
+    pub written: String,
+    /// Where it leads from the working folder of the process.
+    pub path: PathBuf,
 }
 
 /// `[process]`: what the whole process shares.
@@ -37,6 +55,10 @@ pub struct Process {
     pub pool_high_fd_ratio: u8,
     /// How long a drain may last before what is left is cut (RE-1).
     pub hard_stop_after: Duration,
+    /// Places where policies may be attached, at most. Listeners and backends of the file together are within it.
+    pub attachments_max: u16,
+    /// Folder of compiled components, if they are kept.
+    pub plugin_cache: Option<FilePath>,
 }
 
 /// The access log: its form and its place.
@@ -85,6 +107,10 @@ pub struct Listen {
     pub limits: HeadLimits,
     /// Routes in order, then the default backend.
     pub routes: RouteTable,
+    /// `name` of each route of [`Self::routes`], in the same order. Names are unique here.
+    pub route_names: Vec<Option<String>>,
+    /// Who is asked after the routes.
+    pub route_policy: Option<PolicyRef>,
     /// Edits of every request that goes to a server, before those of the route.
     pub request_edits: Edits,
     /// Edits of every response that comes from a server, before those of the route.
@@ -93,6 +119,26 @@ pub struct Listen {
     pub forwarded: Forwarded,
     /// Pseudonym for the `Via` field of requests (RFC 9110 §7.6.3), if one is added.
     pub via: Option<String>,
+}
+
+impl Listen {
+    /// The redirects that a policy may choose: name, and place among the routes.
+    pub fn redirects(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.named(|action| matches!(action, Action::Redirect(_)))
+    }
+
+    /// The fixed responses that a policy may choose: name, and place among the routes.
+    pub fn responses(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.named(|action| matches!(action, Action::Respond(_)))
+    }
+
+    fn named(&self, of_kind: impl Fn(&Action) -> bool) -> impl Iterator<Item = (&str, usize)> {
+        let routes = self.routes.routes.iter().zip(&self.route_names);
+        routes
+            .enumerate()
+            .filter(move |(_, (route, _))| of_kind(&route.action))
+            .filter_map(|(at, (_, name))| Some((name.as_deref()?, at)))
+    }
 }
 
 /// What becomes of the `X-Forwarded-*` fields of a request.
@@ -135,8 +181,10 @@ pub struct HeadLimits {
 pub struct Backend {
     /// The name in the file.
     pub name: String,
-    /// How a server is chosen.
+    /// How a server is chosen; with a policy: when it has no say.
     pub balance: Balance,
+    /// Who is asked first.
+    pub policy: Option<PolicyRef>,
     /// Whether idle server connections are shared between clients.
     pub reuse: Reuse,
     /// Phase limits of the servers' side.
@@ -189,4 +237,44 @@ pub struct Server {
     pub address: Address,
     /// User weight 0…256 (LB-1); 0 drains it.
     pub weight: u16,
+    /// Names and values that policies see, in the order of the names.
+    pub tags: Vec<(String, String)>,
+}
+
+/// A policy, by its place in [`Config::policies`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyRef(pub u16);
+
+/// `[policy.NAME]`: a component, and what it may cost.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// The name in the file.
+    pub name: String,
+    /// Its file.
+    pub component: FilePath,
+    /// Its own configuration as JSON text, an object.
+    pub config_json: String,
+    /// How a server is chosen where it has no say. Never a policy.
+    pub fallback: Balance,
+    /// What becomes of a request when its route policy fails.
+    pub on_fault: OnFault,
+    /// How long one call may take.
+    pub deadline: Duration,
+    /// How long a call for a request may take on average.
+    pub mean_max: Duration,
+    /// Bytes of memory of one instance.
+    pub memory_max: usize,
+    /// Time between two questions for a plan.
+    pub interval: Duration,
+    /// The digest that the component must have, if one is given.
+    pub sha256: Option<[u8; 32]>,
+}
+
+/// What becomes of a request when its route policy fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFault {
+    /// What the routes chose.
+    Fallback,
+    /// It is refused. Only where no backend has the policy.
+    Deny,
 }

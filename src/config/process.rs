@@ -4,16 +4,17 @@ use super::address::{self, Place};
 use super::errors::{Class, Problem, Report};
 use super::keys;
 use super::model::{Log, LogFormat, LogTarget, Process};
+use super::policy;
 use super::read::{Fields, Text};
 use super::resolve::Answers;
 use super::words::did_you_mean;
 use super::{defaults, keys::Section};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 /// `[process]`, or its defaults.
-pub(super) fn process(top: &Fields<'_>, answers: &Answers, report: &mut Report) -> Process {
+pub(super) fn process(top: &Fields<'_>, folder: &Path, answers: &Answers, report: &mut Report) -> Process {
     let none = DeTable::new();
     let given = top.table("process", report);
     let absent = given.is_none();
@@ -31,6 +32,8 @@ pub(super) fn process(top: &Fields<'_>, answers: &Answers, report: &mut Report) 
         pool_low_fd_ratio: low as u8, // 1…100 by its range
         pool_high_fd_ratio: high as u8,
         hard_stop_after: fields.duration("hard-stop-after", report),
+        attachments_max: fields.integer("attachments-max", report) as u16, // at most 1024 by its range
+        plugin_cache: policy::path("plugin-cache", &fields, folder, report),
     }
 }
 

@@ -5,7 +5,7 @@ use super::errors::{At, Class, Problem, Report};
 use super::headers::edits;
 use super::listen::Around;
 use super::read::{Fields, Text};
-use super::words::refused;
+use super::words::{check_name, refused};
 use crate::decide::mistake::Mistake;
 use crate::decide::redirect::{Cookie, CookieText, Query, Redirect, RedirectStatus, Target};
 use crate::decide::route::{
@@ -13,8 +13,12 @@ use crate::decide::route::{
 };
 use crate::decide::template::Template;
 
-/// The routes of a listener, in order. A wrong one is reported and left out.
-pub(super) fn routes(listen: &Fields<'_>, around: &Around<'_>, report: &mut Report) -> Vec<Route> {
+/// The routes of a listener with their names, in order. A wrong one is reported and left out.
+pub(super) fn routes(
+    listen: &Fields<'_>,
+    around: &Around<'_>,
+    report: &mut Report,
+) -> Vec<(Option<String>, Route)> {
     let tables = listen.tables("route", report);
     if let Some(extra) = tables.get(ROUTES_MAX) {
         report.wrong(
@@ -25,20 +29,45 @@ pub(super) fn routes(listen: &Fields<'_>, around: &Around<'_>, report: &mut Repo
         );
     }
     let mut routes = Vec::new();
+    let mut names: Vec<Text<'_>> = Vec::new();
     let mut everything: Option<At> = None;
     for fields in &tables {
         if let Some(taken) = &everything {
             let problem = Problem::new(Class::Warning, fields.at.clone(), "this route is never reached");
             report.push(problem.also(taken.clone(), "takes every request"));
         }
+        let name = name(fields, &mut names, report);
         if let Some(route) = route(fields, around, report) {
             if takes_everything(&route) && everything.is_none() {
                 everything = Some(fields.at.clone());
             }
-            routes.push(route);
+            routes.push((name, route));
         }
     }
     routes
+}
+
+/// What a policy calls the route.
+fn name<'a>(fields: &Fields<'a>, names: &mut Vec<Text<'a>>, report: &mut Report) -> Option<String> {
+    let name = fields.text("name", report)?;
+    check_name("the route", &name, "", report);
+    if let Some(first) = names.iter().find(|known| known.text == name.text) {
+        let found = format!("two routes of the listener are named \"{}\"", name.text);
+        let problem = Problem::new(Class::Wrong, name.at.clone(), found);
+        report.push(
+            problem
+                .expected("a name of its own is needed")
+                .also(first.at.clone(), "the first one"),
+        );
+    }
+    if !["redirect", "respond"].iter().any(|kind| fields.is_meant(kind)) {
+        let problem = Problem::new(Class::Warning, name.at.clone(), "`name` has no effect here");
+        report.push(
+            problem.expected("a policy chooses a `redirect` or a `respond` by it; backends have names"),
+        );
+    }
+    names.push(name.clone());
+    Some(name.text.to_owned())
 }
 
 fn takes_everything(route: &Route) -> bool {

@@ -1,15 +1,18 @@
 //! Prints a configuration as it is in effect: TOML again, with every default written out.
 //!
-//! What is printed can be loaded, and means the same: host names have become addresses, `*:80` two of them. A key that has
+//! What is printed can be loaded, and means the same: host names have become addresses, `*:80` two of them. Paths stand as
+//! they were written, so it has to lie in the same folder. A key that has
 //! no value stands there as a comment, so that the reader sees every key there is.
 
 use super::model::{
-    Backend, Balance, Config, Forwarded, Listen, LogFormat, LogTarget, Process, Reuse, Server,
+    Backend, Balance, Config, Forwarded, Listen, LogFormat, LogTarget, OnFault, Policy, Process, Reuse,
+    Server,
 };
 use super::units::{show_duration, show_share, show_size};
 use crate::decide::edit::{Edit, Edits};
 use crate::decide::redirect::{Cookie, Query, Redirect, Target};
 use crate::decide::route::{Action, Matcher, PathPattern, Respond, Route};
+use serde_json::Value as Json;
 use std::time::Duration;
 
 /// The whole configuration as TOML.
@@ -17,10 +20,13 @@ pub fn show(config: &Config) -> String {
     let mut out = Lines::default();
     process(&config.process, &mut out);
     for listen in &config.listeners {
-        listener(listen, &config.backends, &mut out);
+        listener(listen, config, &mut out);
     }
     for each in &config.backends {
-        backend(each, &mut out);
+        backend(each, &config.policies, &mut out);
+    }
+    for each in &config.policies {
+        policy(each, &mut out);
     }
     out.0
 }
@@ -55,9 +61,12 @@ fn process(process: &Process, out: &mut Lines) {
     out.value("pool-low-fd-ratio", process.pool_low_fd_ratio);
     out.value("pool-high-fd-ratio", process.pool_high_fd_ratio);
     out.duration("hard-stop-after", process.hard_stop_after);
+    out.value("attachments-max", process.attachments_max);
+    let cache = process.plugin_cache.as_ref();
+    out.maybe("plugin-cache", cache.map(|path| quote(&path.written)), "none");
 }
 
-fn listener(listen: &Listen, backends: &[Backend], out: &mut Lines) {
+fn listener(listen: &Listen, config: &Config, out: &mut Lines) {
     out.line("\n[[listen]]");
     out.value("name", quote(&listen.name));
     out.value(
@@ -67,7 +76,7 @@ fn listener(listen: &Listen, backends: &[Backend], out: &mut Lines) {
     let workers = (!listen.workers.is_empty())
         .then(|| list(listen.workers.iter().map(|worker| (worker + 1).to_string())));
     out.maybe("workers", workers, "all");
-    let name = |backend: usize| quote(&backends[backend].name);
+    let name = |backend: usize| quote(&config.backends[backend].name);
     out.maybe(
         "backend",
         listen.routes.default.map(|backend| name(usize::from(backend.0))),
@@ -88,13 +97,18 @@ fn listener(listen: &Listen, backends: &[Backend], out: &mut Lines) {
     };
     out.value("x-forwarded", quote(forwarded));
     out.value("via", quote(listen.via.as_deref().unwrap_or("off")));
-    for each in &listen.routes.routes {
-        route(each, name, out);
+    let policy = listen
+        .route_policy
+        .map(|policy| quote(&config.policy(policy).name));
+    out.maybe("route-policy", policy, "none");
+    for (each, called) in listen.routes.routes.iter().zip(&listen.route_names) {
+        route(each, called.as_deref(), name, out);
     }
 }
 
-fn route(route: &Route, name: impl Fn(usize) -> String, out: &mut Lines) {
+fn route(route: &Route, called: Option<&str>, name: impl Fn(usize) -> String, out: &mut Lines) {
     out.line("\n[[listen.route]]");
+    out.maybe("name", called.map(quote), "none");
     out.maybe("match", matcher(&route.matcher), "everything");
     match &route.action {
         Action::Backend(backend) => out.value("backend", name(usize::from(backend.0))),
@@ -186,13 +200,16 @@ fn respond(respond: &Respond) -> String {
     ])
 }
 
-fn backend(backend: &Backend, out: &mut Lines) {
+fn backend(backend: &Backend, policies: &[Policy], out: &mut Lines) {
     out.line(&format!("\n[backend.{}]", name(&backend.name)));
-    match backend.balance {
-        Balance::Random(draws) => out.value("balance", format!("{{ random = {draws} }}")),
-        Balance::RoundRobin => out.value("balance", quote("roundrobin")),
-        Balance::LeastConn => out.value("balance", quote("leastconn")),
-    }
+    let chooser = match backend.policy {
+        Some(policy) => table(&[format!(
+            "policy = {}",
+            quote(&policies[usize::from(policy.0)].name)
+        )]),
+        None => balance(backend.balance),
+    };
+    out.value("balance", chooser);
     let reuse = match backend.reuse {
         Reuse::Never => "never",
         Reuse::Always => "always",
@@ -209,13 +226,71 @@ fn backend(backend: &Backend, out: &mut Lines) {
     out.line("]");
 }
 
+fn balance(balance: Balance) -> String {
+    match balance {
+        Balance::Random(draws) => format!("{{ random = {draws} }}"),
+        Balance::RoundRobin => quote("roundrobin"),
+        Balance::LeastConn => quote("leastconn"),
+    }
+}
+
+fn policy(policy: &Policy, out: &mut Lines) {
+    out.line(&format!("\n[policy.{}]", name(&policy.name)));
+    out.value("component", quote(&policy.component.written));
+    // Ours, and so it can be read.
+    let config = serde_json::from_str(&policy.config_json).unwrap_or_default();
+    out.value("config", inline(&config));
+    out.value("fallback", balance(policy.fallback));
+    let on_fault = match policy.on_fault {
+        OnFault::Fallback => "fallback",
+        OnFault::Deny => "deny",
+    };
+    out.value("on-fault", quote(on_fault));
+    out.duration("deadline", policy.deadline);
+    out.duration("mean-max", policy.mean_max);
+    out.size("memory-max", policy.memory_max);
+    out.duration("interval", policy.interval);
+    let digest = |digest: &[u8; 32]| {
+        digest
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
+    out.maybe(
+        "sha256",
+        policy.sha256.as_ref().map(|it| quote(&digest(it))),
+        "any",
+    );
+}
+
+/// JSON as TOML writes it; what came from TOML has no null.
+fn inline(json: &Json) -> String {
+    match json {
+        Json::String(text) => quote(text),
+        Json::Array(items) => list(items.iter().map(inline)),
+        Json::Object(pairs) if pairs.is_empty() => "{}".into(),
+        Json::Object(pairs) => {
+            let pair = |(key, value): (&String, &Json)| format!("{} = {}", name(key), inline(value));
+            table(&pairs.iter().map(pair).collect::<Vec<_>>())
+        }
+        plain => plain.to_string(),
+    }
+}
+
 fn one_server(server: &Server) -> String {
     let (name, address) = (quote(&server.name), quote(&server.address.to_string()));
-    table(&[
+    let mut pairs = vec![
         format!("name = {name}"),
         format!("address = {address}"),
         format!("weight = {}", server.weight),
-    ])
+    ];
+    let tags: Vec<_> = server
+        .tags
+        .iter()
+        .map(|(tag, value)| format!("{} = {}", self::name(tag), quote(value)))
+        .collect();
+    pairs.extend((!tags.is_empty()).then(|| format!("tags = {}", table(&tags))));
+    table(&pairs)
 }
 
 fn edits(edits: &Edits) -> Option<String> {

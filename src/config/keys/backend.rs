@@ -14,9 +14,10 @@ pub(super) const BACKEND: &[Key] = &[
     .clause("LB-13"),
     key(
         "balance",
-        Form::Other("\"random\", \"roundrobin\", \"leastconn\" or { random = N }"),
+        Form::Other("\"random\", \"roundrobin\", \"leastconn\", { random = N } or { policy = \"NAME\" }"),
         Default::Word(defaults::BALANCE),
-        "How a server is chosen: the less loaded of two random draws, smooth rotation by weight, or fewest requests in flight.",
+        "How a server is chosen: the less loaded of two random draws, smooth rotation by weight, or fewest requests in flight; \
+         or by a policy, and as its `fallback` says where it has no say.",
     )
     .clause("LB-10, LB-20, LB-30"),
     key(
@@ -70,7 +71,12 @@ pub(super) const BALANCE: &[Key] = &[
         "So many draws; the least loaded of them is chosen.",
     )
     .clause("LB-30"),
-    not_yet("policy", "A policy chooses."),
+    key(
+        "policy",
+        Form::Text("a policy's name"),
+        Default::Said("none"),
+        "This policy chooses; its `fallback` does where it has no say.",
+    ),
     not_yet("hash", "A hash of the request chooses."),
     not_yet("type", "How a hash is mapped to servers."),
     not_yet("bound", "Load limit of a hashed server, in percent of the mean."),
@@ -97,7 +103,12 @@ pub(super) const SERVER: &[Key] = &[
         "Its part of the load; 0 sends it nothing new.",
     )
     .clause("LB-1"),
-    not_yet("tags", "Labels that policies see."),
+    key(
+        "tags",
+        Form::Other("a table of names and strings"),
+        Default::Said("none"),
+        "`{ zone = \"eu\" }`: what policies see of it; at most 16.",
+    ),
     not_yet("maxconn", "Requests in flight at this server, at most."),
     not_yet("minconn", "Lower end of a limit that follows the load."),
     not_yet("maxqueue", "Requests that wait for this server, at most."),

@@ -1,6 +1,6 @@
 //! Keys of `[[listen]]`, of its routes and of header edits.
 
-use super::{Default, Form, Key, Section, built, key, not_yet};
+use super::{Default, Form, Key, Section, built, key};
 use crate::config::defaults;
 
 const REQUEST_HEADERS: Form = Form::Table(Section::Headers);
@@ -111,10 +111,21 @@ pub(super) const LISTEN: &[Key] = &[
         "Our name in the `Via` field of requests.",
     )
     .clause("RFC 9110 §7.6.3"),
-    not_yet("route-policy", "A policy that is asked after the routes."),
+    key(
+        "route-policy",
+        Form::Text("a policy's name"),
+        NONE,
+        "A policy that is asked after the routes, and may choose otherwise.",
+    ),
 ];
 
 pub(super) const ROUTE: &[Key] = &[
+    key(
+        "name",
+        Form::Text("a name"),
+        NONE,
+        "What a policy calls this `redirect` or `respond`; with `match = { share = 0 }` it happens only then.",
+    ),
     key(
         "match",
         Form::Table(Section::Match),

@@ -1,6 +1,6 @@
 //! Keys of the file itself, of `[process]` and of what stands in it.
 
-use super::{Default, Form, Key, Section, built, key, not_yet};
+use super::{Default, Form, Key, Section, built, key};
 use crate::config::defaults;
 
 pub(super) const FILE: &[Key] = &[
@@ -22,7 +22,12 @@ pub(super) const FILE: &[Key] = &[
         Default::Said("none"),
         "Servers that answer the same requests.",
     ),
-    not_yet("policy", "A WebAssembly component, its budget and its fallback."),
+    key(
+        "policy",
+        Form::Named(Section::Policy),
+        Default::Said("none"),
+        "WebAssembly components that choose servers and routes.",
+    ),
 ];
 
 pub(super) const PROCESS: &[Key] = &[
@@ -56,7 +61,18 @@ pub(super) const PROCESS: &[Key] = &[
         "How long a drain may last before what is left is cut.",
     )
     .clause("RE-1"),
-    not_yet("attachments-max", "Policies attached to listeners and backends, at most."),
+    key(
+        "attachments-max",
+        Form::Integer(defaults::ATTACHMENTS_RANGE),
+        Default::Integer(defaults::ATTACHMENTS_MAX),
+        "Places (listeners and backends) with a policy, at most. Address space is set aside for all of them at the start.",
+    ),
+    key(
+        "plugin-cache",
+        Form::Text("a path"),
+        Default::Said("none"),
+        "Folder where compiled components are kept; a relative path begins at the folder of this file.",
+    ),
 ];
 
 pub(super) const LOG: &[Key] = &[
