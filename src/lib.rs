@@ -48,5 +48,7 @@ pub mod observe;
 pub mod policy;
 pub mod shared;
 pub mod sync;
+#[cfg(feature = "wasm")]
+pub mod wasm;
 #[cfg(feature = "proxy")]
 pub mod worker;

@@ -1,0 +1,180 @@
+//! What a guest answered, checked: nothing leaves the host that does not exist.
+
+use super::contract::{balance_pick, balance_plan, route};
+use crate::policy::{Fault, Member, Pick, Plan, Routed, Selector, ServerIndex, Spill, Target, Tier};
+use std::time::Duration;
+
+/// The longest time that a route may ask to be remembered.
+const REMEMBER_MAX: i32 = 3_600_000;
+
+/// An answer that is refused, and why.
+pub(super) type Refused = (Fault, String);
+
+/// How many things a route may name.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shape {
+    pub(super) backends: usize,
+    pub(super) redirects: usize,
+    pub(super) responses: usize,
+}
+
+/// A choice among that many servers.
+pub(super) fn pick(choice: balance_pick::Choice, servers: usize) -> Result<Option<Pick>, Refused> {
+    let Some(first) = server(choice.first, servers)? else {
+        return Ok(None);
+    };
+    let second = server(choice.second, servers)?.filter(|second| *second != first);
+    Ok(Some(Pick { first, second }))
+}
+
+fn server(index: i32, servers: usize) -> Result<Option<ServerIndex>, Refused> {
+    match index {
+        -1 => Ok(None),
+        ..-1 => Err((Fault::Range, format!("server {index}: below -1"))),
+        _ if (index as usize) < servers => Ok(Some(ServerIndex(index as u16))),
+        _ => Err((Fault::UnknownServer, format!("server {index} of {servers}"))),
+    }
+}
+
+/// A decision among what there is.
+pub(super) fn route(decision: route::Decision, shape: Shape) -> Result<Option<Routed>, Refused> {
+    let route::Decision {
+        action,
+        target,
+        remember,
+    } = decision;
+    if !(0..=REMEMBER_MAX).contains(&remember) {
+        return Err((
+            Fault::Range,
+            format!("remember {remember}: not in 0…{REMEMBER_MAX}"),
+        ));
+    }
+    let known = |most: usize| match u16::try_from(target) {
+        Ok(at) if usize::from(at) < most => Ok(at),
+        _ => Err((
+            Fault::UnknownTarget,
+            format!("target {target} of {most} for action {action}"),
+        )),
+    };
+    let target = match action {
+        -1 => return Ok(None),
+        0 => Target::Backend(known(shape.backends)?),
+        1 => Target::Redirect(known(shape.redirects)?),
+        2 => Target::Respond(known(shape.responses)?),
+        _ => return Err((Fault::UnknownTarget, format!("action {action}"))),
+    };
+    let remember = Duration::from_millis(remember.unsigned_abs().into());
+    Ok(Some(Routed { target, remember }))
+}
+
+/// A plan for that many servers.
+pub(super) fn plan(allocation: balance_plan::Allocation, servers: usize) -> Result<Plan, Refused> {
+    let lifetime = match allocation.lifetime {
+        -1 => None,
+        time => Some(Duration::from_millis(
+            u64::try_from(time).map_err(|_| (Fault::Range, format!("lifetime {time}")))?,
+        )),
+    };
+    let tiers = allocation
+        .tiers
+        .into_iter()
+        .map(|it| tier(it, servers))
+        .collect::<Result<_, _>>()?;
+    let plan = Plan { tiers, lifetime };
+    plan.check(servers)
+        .map_err(|fault| (fault, "the plan breaks a rule of balance-plan.wit".into()))?;
+    Ok(plan)
+}
+
+fn tier(tier: balance_plan::Tier, servers: usize) -> Result<Tier, Refused> {
+    Ok(Tier {
+        selector: match tier.selector {
+            balance_plan::Selector::Random => Selector::Random,
+            balance_plan::Selector::Roundrobin => Selector::RoundRobin,
+            balance_plan::Selector::Leastconn => Selector::LeastConn,
+        },
+        spill: match tier.spill {
+            balance_plan::Spill::WhenDown => Spill::WhenDown,
+            balance_plan::Spill::WhenFull => Spill::WhenFull,
+        },
+        members: tier
+            .members
+            .into_iter()
+            .map(|it| member(it, servers))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+fn member(member: balance_plan::Member, servers: usize) -> Result<Member, Refused> {
+    let balance_plan::Member {
+        server: index,
+        weight,
+        cap,
+    } = member;
+    let server = server(index, servers)?.ok_or_else(|| (Fault::UnknownServer, "member -1".into()))?;
+    let weight = u16::try_from(weight).map_err(|_| (Fault::Range, format!("weight {weight}")))?;
+    let cap = match cap {
+        -1 => None,
+        cap => Some(u32::try_from(cap).map_err(|_| (Fault::Range, format!("cap {cap}")))?),
+    };
+    Ok(Member { server, weight, cap })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault<T>(answer: Result<T, Refused>) -> Option<Fault> {
+        answer.err().map(|(fault, _)| fault)
+    }
+
+    #[test]
+    fn picks_are_checked() {
+        let pick = |first, second| pick(balance_pick::Choice { first, second }, 3);
+        let (first, second) = (ServerIndex(0), Some(ServerIndex(2)));
+        assert_eq!(pick(0, 2), Ok(Some(Pick { first, second })));
+        assert_eq!(pick(0, 0), Ok(Some(Pick { first, second: None })));
+        assert_eq!(pick(-1, 99), Ok(None));
+        assert_eq!(fault(pick(3, -1)), Some(Fault::UnknownServer));
+        assert_eq!(fault(pick(0, 3)), Some(Fault::UnknownServer));
+        assert_eq!(fault(pick(-2, -1)), Some(Fault::Range));
+        assert_eq!(fault(pick(i32::MIN, -1)), Some(Fault::Range));
+    }
+
+    #[test]
+    fn routes_are_checked() {
+        let shape = Shape {
+            backends: 2,
+            redirects: 1,
+            responses: 0,
+        };
+        let route = |action, target, remember| {
+            route(
+                route::Decision {
+                    action,
+                    target,
+                    remember,
+                },
+                shape,
+            )
+        };
+        let remember = Duration::from_millis(5);
+        assert_eq!(
+            route(0, 1, 5),
+            Ok(Some(Routed {
+                target: Target::Backend(1),
+                remember
+            }))
+        );
+        assert_eq!(route(-1, 77, 0), Ok(None));
+        for (action, target) in [(0, 2), (0, -1), (1, 1), (2, 0), (3, 0), (-2, 0), (0, 65_536)] {
+            assert_eq!(
+                fault(route(action, target, 0)),
+                Some(Fault::UnknownTarget),
+                "{action} {target}"
+            );
+        }
+        assert_eq!(fault(route(0, 0, -1)), Some(Fault::Range));
+        assert_eq!(fault(route(0, 0, REMEMBER_MAX + 1)), Some(Fault::Range));
+    }
+}

@@ -1,0 +1,241 @@
+//! What a store holds beside its guest: the current question as far as the guest may see it, what the guest has used up
+//! of its allowance, and what it did wrong.
+//!
+//! Everything is owned: values are copied in before a call, because a store outlives the request. A mistake that the
+//! guest need not notice is only noted here; the caller finds it after the call and refuses the answer.
+
+use crate::policy::{Asked, Attached, Edits, Fault, Journal, Level, Live, ServerIndex};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+use wasmtime::ResourceLimiter;
+
+/// Host calls within one call of a guest.
+pub(super) const HOST_CALLS_MAX: u32 = 1024;
+/// Lines that it may log of these.
+pub(super) const LOGS_MAX: u32 = 16;
+/// Bytes of a line; more are cut off.
+pub(super) const LOG_BYTES_MAX: usize = 1024;
+/// Elements of a table.
+pub(super) const TABLE_MAX: usize = 20_000;
+
+/// The data of a store.
+pub(super) struct Guest {
+    pub(super) who: Arc<Attached>,
+    pub(super) memory: Memory,
+    pub(super) request: Request,
+    pub(super) edits: Edits,
+    /// Whether this call may edit headers, and how many it declared.
+    pub(super) editing: Option<u8>,
+    pub(super) noted: Option<(Fault, Cow<'static, str>)>,
+    journal: Arc<dyn Journal>,
+    live: Option<(Arc<dyn Live>, usize)>,
+    calls: u32,
+    logs: u32,
+}
+
+impl Guest {
+    pub(super) fn new(who: Arc<Attached>, journal: Arc<dyn Journal>, memory_max: usize) -> Guest {
+        Guest {
+            who,
+            memory: Memory {
+                max: memory_max,
+                refused: false,
+            },
+            request: Request::default(),
+            edits: Edits::default(),
+            editing: None,
+            noted: None,
+            journal,
+            live: None,
+            calls: 0,
+            logs: 0,
+        }
+    }
+
+    /// Gives it a full allowance, before a call.
+    pub(super) fn begin(&mut self) {
+        self.calls = 0;
+        self.logs = 0;
+        self.noted = None;
+        self.editing = None;
+        self.memory.refused = false;
+    }
+
+    /// Counts a host call; an error cuts the guest.
+    pub(super) fn enter(&mut self) -> wasmtime::Result<()> {
+        self.calls += 1;
+        if self.calls <= HOST_CALLS_MAX {
+            return Ok(());
+        }
+        Err(self.cut(Fault::HostCalls, "more host calls than one call may make"))
+    }
+
+    /// Notes a mistake; the first one counts.
+    pub(super) fn note(&mut self, fault: Fault, detail: impl Into<Cow<'static, str>>) {
+        self.noted.get_or_insert_with(|| (fault, detail.into()));
+    }
+
+    /// Notes a mistake that ends the call.
+    pub(super) fn cut(&mut self, fault: Fault, detail: impl Into<Cow<'static, str>>) -> wasmtime::Error {
+        self.note(fault, detail);
+        wasmtime::Error::msg("cut by the host")
+    }
+
+    /// Whether one more line may be written in this call.
+    pub(super) fn may_log(&mut self) -> bool {
+        self.logs += 1;
+        self.logs <= LOGS_MAX
+    }
+
+    /// Writes a line, shortened and without control characters.
+    pub(super) fn log(&self, level: Level, text: &str) {
+        let end = text.floor_char_boundary(LOG_BYTES_MAX);
+        let shown = |it: char| if it.is_control() { '?' } else { it };
+        let clean: String = text[..end].chars().map(shown).collect();
+        self.journal.said(&self.who, level, &clean);
+    }
+
+    /// The table that its indices mean from now on.
+    pub(super) fn show(&mut self, live: Arc<dyn Live>, servers: usize) {
+        self.live = Some((live, servers));
+    }
+
+    /// A live figure; −1 without such a server.
+    pub(super) fn figure(&self, server: i32, read: impl Fn(&dyn Live, ServerIndex) -> u32) -> i32 {
+        match &self.live {
+            Some((live, servers)) if usize::try_from(server).is_ok_and(|at| at < *servers) => {
+                number(read(&**live, ServerIndex(server as u16)))
+            }
+            _ => -1,
+        }
+    }
+
+    /// A live figure of all servers.
+    pub(super) fn column(&self, read: impl Fn(&dyn Live, ServerIndex) -> u32) -> Vec<i32> {
+        let Some((live, servers)) = &self.live else {
+            return Vec::new();
+        };
+        (0..*servers)
+            .map(|at| number(read(&**live, ServerIndex(at as u16))))
+            .collect()
+    }
+}
+
+/// As it crosses: never above 2³¹−1.
+pub(super) fn number(figure: u32) -> i32 {
+    i32::try_from(figure).unwrap_or(i32::MAX)
+}
+
+/// The current request, as far as the guest may see it.
+#[derive(Default)]
+pub(super) struct Request {
+    now: Duration,
+    draws: u64,
+    text: Vec<u8>,
+    values: Vec<Option<Range<usize>>>,
+}
+
+impl Request {
+    /// Takes a copy of what was declared.
+    pub(super) fn show(&mut self, asked: &Asked<'_>) {
+        self.at(asked.now, asked.seed);
+        for value in asked.attributes {
+            let begin = self.text.len();
+            self.text.extend_from_slice(value.unwrap_or_default());
+            self.values.push(value.map(|_| begin..self.text.len()));
+        }
+    }
+
+    /// No request at all, only a time.
+    pub(super) fn at(&mut self, now: Duration, seed: u64) {
+        self.now = now;
+        self.draws = seed;
+        self.text.clear();
+        self.values.clear();
+    }
+
+    /// Keeps room for this many attributes, all absent.
+    pub(super) fn declare(&mut self, attributes: usize) {
+        self.values.clear();
+        self.values.resize(attributes, None);
+    }
+
+    /// The value of an attribute; the error is one that was never declared.
+    pub(super) fn attribute(&self, attribute: i32) -> Result<Option<&[u8]>, ()> {
+        let at = usize::try_from(attribute).map_err(|_| ())?;
+        let value = self.values.get(at).ok_or(())?;
+        Ok(value.clone().map(|range| &self.text[range]))
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.now
+    }
+
+    /// The next of the numbers that follow from the seed (SplitMix64).
+    pub(super) fn random(&mut self) -> u64 {
+        self.draws = self.draws.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.draws;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from 0…bound−1.
+    pub(super) fn draw(&mut self, bound: i32) -> i32 {
+        match u64::try_from(bound) {
+            Ok(bound @ 1..) => (((self.random() >> 32) * bound) >> 32) as i32,
+            _ => 0,
+        }
+    }
+}
+
+/// How much memory a guest may have, and whether it was refused more.
+pub(super) struct Memory {
+    max: usize,
+    pub(super) refused: bool,
+}
+
+impl ResourceLimiter for Memory {
+    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let fits = desired <= self.max;
+        self.refused |= !fits;
+        Ok(fits)
+    }
+
+    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let fits = desired <= TABLE_MAX;
+        self.refused |= !fits;
+        Ok(fits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_those_declared() {
+        let mut request = Request::default();
+        let attributes = [Some(&b"ab"[..]), None, Some(b"")];
+        request.show(&Asked {
+            now: Duration::ZERO,
+            seed: 1,
+            attributes: &attributes,
+        });
+        assert_eq!(request.attribute(0), Ok(Some(&b"ab"[..])));
+        assert_eq!(request.attribute(1), Ok(None));
+        assert_eq!(request.attribute(2), Ok(Some(&b""[..])));
+        assert_eq!((request.attribute(3), request.attribute(-1)), (Err(()), Err(())));
+    }
+
+    #[test]
+    fn draws_stay_below_their_bound() {
+        let mut request = Request::default();
+        request.at(Duration::ZERO, 7);
+        assert_eq!((request.draw(0), request.draw(-5), request.draw(1)), (0, 0, 0));
+        let drawn: Vec<i32> = (0..1000).map(|_| request.draw(10)).collect();
+        assert!((0..10).all(|digit| drawn.contains(&digit)) && drawn.iter().all(|it| (0..10).contains(it)));
+    }
+}

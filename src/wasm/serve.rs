@@ -1,0 +1,274 @@
+//! A policy on a worker: asks the guest, looks after it, and answers with what was checked or with a fault.
+//!
+//! ```text
+//!  quarantined? ──► instance? ──none──► budget? ──► make, configure, show the table
+//!        │              │                  │                     │
+//!      fault            └─────► call ◄─────┼─────────────────────┘
+//!                                │       fault
+//!              answer checked ◄──┴──► fault: strike; the instance goes unless it only answered badly
+//! ```
+
+use super::Mode;
+use super::answer::{self, Refused};
+use super::attachment::Placed;
+use super::contract::{balance_pick, route};
+use super::guest::Guest;
+use super::health::{Bucket, Look, Mean};
+use super::instance::{Allowance, Cut, Exports, Instance};
+use crate::policy::{Asked, Edits, Fault, Live, Pick, Policy, RouteAsked, Routed, ServerIndex, Shown};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wasmtime::Store;
+
+/// Instances that a worker may remake for one attachment: each second on average, and at once.
+const REBUILDS: (u32, u32) = (50, 50);
+/// One call of so many is timed.
+const SAMPLED: u32 = 64;
+
+/// One policy, for one worker.
+pub(super) struct Serving {
+    placed: Arc<Placed>,
+    instance: Option<Instance>,
+    shown: Option<Table>,
+    rebuilds: Bucket,
+    allowance: Allowance,
+    mean: Mean,
+    /// Calls, to sample some.
+    calls: u32,
+    /// Good answers since the last fault.
+    good: u32,
+}
+
+/// The table that was shown last, to show it to the next instance too.
+struct Table {
+    columns: balance_pick::Columns,
+    live: Arc<dyn Live>,
+}
+
+impl Serving {
+    pub(super) fn new(placed: Arc<Placed>, now: Duration) -> Result<Serving, Fault> {
+        let (rate, burst) = REBUILDS;
+        let mut serving = Serving {
+            allowance: placed.allowance(),
+            placed,
+            instance: None,
+            shown: None,
+            rebuilds: Bucket::new(rate, burst),
+            mean: Mean::default(),
+            calls: 0,
+            good: 0,
+        };
+        serving.revive(now)?;
+        Ok(serving)
+    }
+
+    /// Makes sure that there is an instance to ask.
+    fn prepare(&mut self, now: Duration) -> Result<(), Fault> {
+        match self.placed.health.look(now) {
+            Look::Open => {}
+            Look::Shut => return Err(Fault::Quarantined),
+            Look::Reopened => {
+                self.mean = Mean::default();
+                self.placed.loaded.host().journal.resumed(&self.placed.who);
+            }
+        }
+        if self.instance.is_some() {
+            return Ok(());
+        }
+        if !self.rebuilds.take(now) {
+            return Err(Fault::Budget);
+        }
+        self.revive(now)
+    }
+
+    #[cold]
+    fn revive(&mut self, now: Duration) -> Result<(), Fault> {
+        let made = self.placed.instance(now).and_then(|mut instance| {
+            self.shown
+                .as_ref()
+                .map_or(Ok(()), |table| show(&mut instance, table, self.allowance, now))?;
+            Ok(instance)
+        });
+        match made {
+            Ok(instance) => {
+                self.instance = Some(instance);
+                Ok(())
+            }
+            Err(cut) => Err(self.failed(cut, now)),
+        }
+    }
+
+    /// Takes note of a fault, and gives up the instance if it is of no more use.
+    #[cold]
+    fn failed(&mut self, cut: Cut, now: Duration) -> Fault {
+        if cut.dropped {
+            self.instance = None;
+        }
+        self.placed.fault(&self.placed.health, &cut, self.good, now);
+        self.good = 0;
+        cut.fault
+    }
+
+    /// Asks, sometimes with a watch in the hand.
+    fn ask<R>(
+        &mut self,
+        now: Duration,
+        ask: impl FnOnce(&mut Guest),
+        run: impl FnOnce(&mut Store<Guest>, &Exports) -> wasmtime::Result<R>,
+    ) -> Result<R, Fault> {
+        self.prepare(now)?;
+        let Some(instance) = &mut self.instance else {
+            return Err(Fault::Instantiate);
+        };
+        self.calls = self.calls.wrapping_add(1);
+        let watch = self.calls.is_multiple_of(SAMPLED).then(Instant::now);
+        let answer = instance.call(self.allowance, ask, run);
+        if let Some(begun) = watch {
+            self.weigh(begun.elapsed(), now)?;
+        }
+        answer.map_err(|cut| self.failed(cut, now))
+    }
+
+    /// Adds a timed call to the mean; a policy that is too slow is put aside.
+    fn weigh(&mut self, time: Duration, now: Duration) -> Result<(), Fault> {
+        let Some(max) = self.placed.limits.mean_max else {
+            return Ok(());
+        };
+        if self.placed.loaded.host().mode == Mode::Test || !self.mean.add(time, max) {
+            return Ok(());
+        }
+        self.mean = Mean::default();
+        let detail = format!("a mean above {max:?} per call (mean-max)");
+        Err(self.failed(Cut::refused(Fault::Slow, detail), now))
+    }
+
+    /// Counts a good answer, or takes note of a bad one.
+    fn judge<T>(&mut self, answer: Result<T, Refused>, now: Duration) -> Result<T, Fault> {
+        match answer {
+            Ok(answer) => {
+                self.good = self.good.saturating_add(1);
+                Ok(answer)
+            }
+            Err((fault, detail)) => Err(self.failed(Cut::refused(fault, detail), now)),
+        }
+    }
+}
+
+impl Policy for Serving {
+    fn ready(&self, now: Duration) -> bool {
+        self.placed.health.is_open(now)
+    }
+
+    fn table(&mut self, shown: &Shown, now: Duration) -> Result<(), Fault> {
+        let columns = columns(&shown.columns);
+        self.shown = Some(Table {
+            columns,
+            live: Arc::clone(&shown.live),
+        });
+        let fresh = self.instance.is_none();
+        self.prepare(now)?;
+        let (Some(instance), Some(table), false) = (&mut self.instance, &self.shown, fresh) else {
+            // A new instance has been shown the table when it was made.
+            return Ok(());
+        };
+        show(instance, table, self.allowance, now).map_err(|cut| self.failed(cut, now))
+    }
+
+    fn pick(&mut self, asked: &Asked<'_>, avoid: Option<ServerIndex>) -> Result<Option<Pick>, Fault> {
+        let key = text(asked.attributes.first().copied().flatten().unwrap_or_default());
+        let avoid = avoid.map_or(-1, |server| i32::from(server.0));
+        let choice = self.ask(
+            asked.now,
+            |guest| guest.request.show(asked),
+            |store, exports| match &exports.pick {
+                Some(pick) => pick.call_pick(store, &key, avoid),
+                None => Ok(balance_pick::Choice {
+                    first: -1,
+                    second: -1,
+                }),
+            },
+        )?;
+        let servers = self.shown.as_ref().map_or(0, |table| table.columns.names.len());
+        self.judge(answer::pick(choice, servers), asked.now)
+    }
+
+    fn route(&mut self, asked: &RouteAsked<'_>, edits: &mut Edits) -> Result<Option<Routed>, Fault> {
+        edits.clear();
+        let now = asked.asked.now;
+        let attribute = |at: usize| asked.asked.attributes.get(at).copied().flatten().map(text);
+        let (host, path) = (text(asked.host), text(asked.path));
+        let (first, second) = (attribute(0), attribute(1));
+        let headers = self.placed.offers.headers.len() as u8;
+        let decision = self.ask(
+            now,
+            |guest| {
+                guest.request.show(&asked.asked);
+                guest.edits.clear();
+                guest.editing = Some(headers);
+            },
+            |store, exports| match &exports.route {
+                Some(route) => {
+                    let method = method(asked.method);
+                    route.call_route(store, method, &host, &path, first.as_deref(), second.as_deref())
+                }
+                None => Ok(route::Decision {
+                    action: -1,
+                    target: -1,
+                    remember: 0,
+                }),
+            },
+        )?;
+        let routed = self.judge(answer::route(decision, self.placed.shape), now)?;
+        if let Some(instance) = &mut self.instance {
+            std::mem::swap(edits, &mut instance.guest().edits);
+        }
+        Ok(routed)
+    }
+}
+
+/// As UTF-8, which it nearly always is.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+fn method(name: &[u8]) -> route::Method {
+    match name {
+        b"GET" => route::Method::Get,
+        b"HEAD" => route::Method::Head,
+        b"POST" => route::Method::Post,
+        b"PUT" => route::Method::Put,
+        b"DELETE" => route::Method::Delete,
+        b"CONNECT" => route::Method::Connect,
+        b"OPTIONS" => route::Method::Options,
+        b"TRACE" => route::Method::Trace,
+        b"PATCH" => route::Method::Patch,
+        _ => route::Method::Other,
+    }
+}
+
+fn columns(columns: &crate::policy::Columns) -> balance_pick::Columns {
+    balance_pick::Columns {
+        names: columns.names.clone(),
+        zones: columns.zones.clone(),
+        weights: columns.weights.clone(),
+        states: columns.states.clone(),
+        limits: columns.limits.clone(),
+        latencies: columns.latencies.clone(),
+    }
+}
+
+/// Shows a table to an instance, if it wants to see one.
+fn show(instance: &mut Instance, table: &Table, allowance: Allowance, now: Duration) -> Result<(), Cut> {
+    instance
+        .guest()
+        .show(Arc::clone(&table.live), table.columns.names.len());
+    instance.call(
+        allowance,
+        |guest| guest.request.at(now, 0),
+        |store, exports| match &exports.pick {
+            Some(pick) => pick.call_table(store, &table.columns),
+            None => Ok(()),
+        },
+    )
+}
