@@ -246,7 +246,7 @@ pub struct Server {
 pub struct PolicyRef(pub u16);
 
 /// `[policy.NAME]`: a component, and what it may cost.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// The name in the file.
     pub name: String,

@@ -40,13 +40,19 @@ impl Worker {
                 statistics.by_pick.count();
                 Some(server)
             }
-            None => entry.table.pick(avoid, random).map(|(server, decider)| {
-                match decider {
-                    Decider::Plan => statistics.by_plan.count(),
-                    Decider::Native => statistics.by_native.count(),
+            None => {
+                let choice = entry.table.pick(avoid, random);
+                // There is no queue yet: who should wait for a full tier of a plan is not refused for it.
+                let beside = match (choice.server, choice.source) {
+                    (None, Decider::Plan) => entry.table.pick_natively(avoid, random),
+                    _ => None,
+                };
+                match choice.source {
+                    Decider::Plan if choice.server.is_some() => statistics.by_plan.count(),
+                    _ => statistics.by_native.count(),
                 }
-                server
-            }),
+                choice.server.or(beside)
+            }
         };
         live.asked = asked.is_some();
         if chosen.is_some() {
