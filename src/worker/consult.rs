@@ -3,6 +3,7 @@
 use super::Worker;
 use crate::net::Key;
 use crate::policy::ServerIndex;
+use crate::shared::table::Source;
 
 impl Worker {
     /// The server for a request, another than `avoid` if there is one (LB-3); `None` when none is usable.
@@ -15,7 +16,12 @@ impl Worker {
         } = self;
         let live = exchanges.get_mut(exchange)?;
         let table = &tables.get(live.generation).backends[usize::from(live.backend)].table;
-        let chosen = table.pick(avoid, random);
+        // There is no queue yet: who should wait for a full tier of a plan is not refused for it.
+        let choice = table.pick(avoid, random);
+        let chosen = match choice.source {
+            Source::Plan => choice.server.or_else(|| table.pick_natively(avoid, random)),
+            Source::Native => choice.server,
+        };
         if chosen.is_some() {
             live.account.server = chosen;
         }
