@@ -5,8 +5,8 @@
 //! |---|---|---|
 //! | [`slots`] | who holds a slot of a server, how many wait | one atomic word |
 //! | [`pool`], [`key`], [`need`] | idle connections; how many are needed | a lock per worker and server; one word |
-//! | [`balancers`] | state of `roundrobin` and `leastconn` | a lock per backend |
-//! | [`table`], [`server`] | one view of a backend; what survives it | never changes; its parts |
+//! | [`balancers`] | state of `roundrobin` and `leastconn`, of plans too | a lock per backend; one word |
+//! | [`table`], `tiers`, [`server`] | one view of a backend, with its plan; what survives it | never changes; its parts |
 //! | [`statistics`] | numbers for people | nothing: one writer each |
 //! | [`bell`], `mailbox` | messages between workers | one flag; a channel |
 //!
@@ -30,3 +30,4 @@ pub mod server;
 pub mod slots;
 pub mod statistics;
 pub mod table;
+mod tiers;

@@ -15,7 +15,7 @@
 //!   sees a free slot there serves the queue itself. Release and enter are swaps of one word, so one of the two sees
 //!   the other.
 //!
-//! The queue itself is not here.
+//! Takes, releases and reads are sequentially consistent: `balancers` says why. The queue itself is not here.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -98,7 +98,7 @@ impl Slots {
 
     /// Both numbers at one instant.
     pub fn occupancy(&self) -> Occupancy {
-        Occupancy::of(self.0.load(Ordering::Acquire))
+        Occupancy::of(self.0.load(Ordering::SeqCst))
     }
 
     /// Streams that hold a slot.
@@ -118,7 +118,7 @@ impl Slots {
             let next = word.wrapping_add(step(Occupancy::of(word))?);
             match self
                 .0
-                .compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Relaxed)
+                .compare_exchange_weak(word, next, Ordering::SeqCst, Ordering::Relaxed)
             {
                 Ok(_) => return Some(Occupancy::of(next)),
                 Err(now) => word = now,

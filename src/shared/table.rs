@@ -1,14 +1,15 @@
 //! One immutable view of a backend: its servers in order, with what may differ from one table to the next.
 //!
 //! A table is made whole, published by an atomic swap, and never changed. A worker borrows the current one for a
-//! turn; an exchange keeps the one it began with. What lives on, the servers and the state of the algorithm, is shared
-//! between tables by `Arc`.
+//! turn; an exchange keeps the one it began with. What lives on, the servers and the state of the algorithms, is shared
+//! between tables by `Arc`. A plan is part of a table: who plans makes the next one.
 
-use super::balancers::{Identified, SharedBalancer};
+use super::balancers::{Identified, Kind, Place, SharedBalancers};
 use super::server::Server;
+use super::tiers::{self, TierView, Tiers, Verdict};
 use crate::decide::balance::random::Random;
 use crate::decide::balance::{Algorithm, SERVERS_MAX, WEIGHT_MAX, WEIGHT_SCALE, servers};
-use crate::policy::{BackendId, Draw, ServerId, ServerIndex, Table};
+use crate::policy::{BackendId, Draw, Plan, ServerId, ServerIndex, Table};
 use crate::sync::Arc;
 
 /// The servers of a backend at one moment. `C` is a connection to one of them.
@@ -22,7 +23,11 @@ pub struct BackendTable<C> {
     pub generation: u64,
     /// The servers, in the order of the configuration.
     pub entries: Box<[Entry<C>]>,
-    balancer: Balancer,
+    native: Native,
+    /// The plan, if there is one.
+    tiers: Option<Box<Tiers>>,
+    /// Of all tables of the backend.
+    shared: Arc<SharedBalancers>,
 }
 
 /// One server in one table.
@@ -36,6 +41,15 @@ pub struct Entry<C> {
     pub state: Admin,
     /// The most streams that may hold a slot; `u32::MAX` for no limit.
     pub limit: u32,
+}
+
+impl<C> Clone for Entry<C> {
+    fn clone(&self) -> Self {
+        Entry {
+            server: self.server.clone(),
+            ..*self
+        }
+    }
 }
 
 /// What the operator wants of a server (`set server B/S state`).
@@ -61,44 +75,95 @@ impl Admin {
 }
 
 #[derive(Debug)]
-enum Balancer {
+enum Native {
     /// Its ring is this table's.
     Random(Random),
-    /// Its state is the backend's.
-    Shared(Arc<SharedBalancer>),
+    /// Their state is the backend's.
+    RoundRobin,
+    LeastConn,
+}
+
+/// Who was chosen, and by whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Nobody: no server can take a request now ([`Source::Native`]), or a full tier of the plan makes it wait.
+    pub server: Option<ServerIndex>,
+    /// Who decided that.
+    pub source: Source,
+}
+
+/// Who decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A tier of the plan.
+    Plan,
+    /// The configured algorithm.
+    Native,
 }
 
 impl<C> BackendTable<C> {
     /// The first table of a backend.
     pub fn first(id: BackendId, name: &str, algorithm: Algorithm, entries: Vec<Entry<C>>) -> Self {
-        Self::new(id, name.into(), 1, algorithm, entries, None)
+        Self::new(id, name.into(), 1, algorithm, entries, None, Arc::default())
     }
 
-    /// The table that follows this one. The state of the algorithm goes on if the algorithm does (LB-14).
+    /// The table that follows this one. The state of the algorithm goes on if the algorithm does (LB-14). A plan goes
+    /// on for the servers that are still there, with its state.
     pub fn next(&self, algorithm: Algorithm, entries: Vec<Entry<C>>) -> Self {
-        Self::new(
-            self.id,
-            self.name.clone(),
-            self.generation + 1,
-            algorithm,
-            entries,
-            self.shared(),
-        )
+        let plan = self.tiers.as_ref().map(|tiers| tiers.carried(self, &entries));
+        self.follow(algorithm, entries, plan)
+    }
+
+    /// The table that follows this one, with another plan, which was made for this table and checked for it
+    /// ([`Plan::check`]). Tiers go on where a tier of that number and selector was.
+    pub fn planned(&self, plan: &Plan) -> Self {
+        debug_assert_eq!(plan.check(self.entries.len()), Ok(()), "who plans has checked");
+        self.follow(self.algorithm(), self.entries.to_vec(), Some(plan.clone()))
+    }
+
+    /// The table that follows this one, without a plan.
+    pub fn unplanned(&self) -> Self {
+        self.follow(self.algorithm(), self.entries.to_vec(), None)
+    }
+
+    /// The plan in the indices of this table. Its lifetime is for the publisher to watch: this table does not end.
+    pub fn plan(&self) -> Option<&Plan> {
+        self.tiers.as_ref().map(|tiers| &tiers.plan)
     }
 
     /// Chooses a server for a request; the caller takes the slot, and tells [`Self::changed`] if it cannot.
-    pub fn pick(&self, avoid: Option<ServerIndex>, draw: &mut impl Draw) -> Option<ServerIndex> {
-        match &self.balancer {
-            Balancer::Random(random) => random.pick(self, avoid, draw),
-            Balancer::Shared(shared) => shared.pick(self, avoid),
+    #[inline]
+    pub fn pick(&self, avoid: Option<ServerIndex>, draw: &mut impl Draw) -> Choice {
+        let verdict = match &self.tiers {
+            None => Verdict::Pass,
+            Some(tiers) => tiers.pick(self, &self.shared, avoid, draw),
+        };
+        let (server, source) = match verdict {
+            Verdict::Take(server) => (Some(server), Source::Plan),
+            Verdict::Wait => (None, Source::Plan),
+            Verdict::Pass => (self.pick_natively(avoid, draw), Source::Native),
+        };
+        Choice { server, source }
+    }
+
+    /// Chooses as if there were no plan. The same duties.
+    pub fn pick_natively(&self, avoid: Option<ServerIndex>, draw: &mut impl Draw) -> Option<ServerIndex> {
+        match &self.native {
+            Native::Random(random) => random.pick(self, avoid, draw),
+            Native::LeastConn if self.tiers.is_some() => tiers::least_loaded_from_anywhere(self, avoid, draw),
+            Native::RoundRobin | Native::LeastConn => self.shared.pick(self, Place::Native, self, avoid),
         }
     }
 
-    /// A request has left that server, or was refused its slot.
+    /// A request has left that server, or was refused its slot; after the slot was given back.
+    #[inline]
     pub fn changed(&self, server: ServerIndex) {
-        match &self.balancer {
-            Balancer::Random(_) => {}
-            Balancer::Shared(shared) => shared.changed(self, server),
+        let ordered = match &self.tiers {
+            None => matches!(self.native, Native::LeastConn),
+            Some(tiers) => tiers.orders(server),
+        };
+        if ordered || self.shared.ordered_since(self.generation) {
+            self.shared.changed(self, server);
         }
     }
 
@@ -112,12 +177,45 @@ impl<C> BackendTable<C> {
         servers(self).find(|&server| self.id(server) == id)
     }
 
-    /// The algorithm that picks.
+    /// The configured algorithm.
     pub fn algorithm(&self) -> Algorithm {
-        match &self.balancer {
-            Balancer::Random(random) => Algorithm::Random(random.draws()),
-            Balancer::Shared(shared) => shared.algorithm(),
+        match &self.native {
+            Native::Random(random) => Algorithm::Random(random.draws()),
+            Native::RoundRobin => Algorithm::RoundRobin,
+            Native::LeastConn => Algorithm::LeastConn,
         }
+    }
+
+    /// The state that the configured algorithm needs.
+    pub(super) fn kind(&self) -> Option<Kind> {
+        match self.tiers {
+            None => Kind::of_algorithm(self.algorithm()),
+            Some(_) => tiers::kind_beside(self.algorithm()),
+        }
+    }
+
+    /// What a tier of the plan sees. There must be one of that number.
+    pub(super) fn tier(&self, at: u8) -> TierView<'_, C> {
+        let tiers = self.tiers.as_ref().expect("who asks for a tier has counted them");
+        tiers.view(self, at)
+    }
+
+    /// Number of tiers; 0 without a plan.
+    pub(super) fn tiers(&self) -> usize {
+        self.tiers.as_ref().map_or(0, |tiers| tiers.len())
+    }
+
+    fn follow(&self, algorithm: Algorithm, entries: Vec<Entry<C>>, plan: Option<Plan>) -> Self {
+        let (name, generation) = (self.name.clone(), self.generation + 1);
+        Self::new(
+            self.id,
+            name,
+            generation,
+            algorithm,
+            entries,
+            plan,
+            self.shared.clone(),
+        )
     }
 
     fn new(
@@ -126,7 +224,8 @@ impl<C> BackendTable<C> {
         generation: u64,
         algorithm: Algorithm,
         entries: Vec<Entry<C>>,
-        before: Option<&Arc<SharedBalancer>>,
+        plan: Option<Plan>,
+        shared: Arc<SharedBalancers>,
     ) -> Self {
         debug_assert!(
             entries.len() <= SERVERS_MAX,
@@ -136,27 +235,33 @@ impl<C> BackendTable<C> {
             entries.iter().all(|entry| entry.weight <= WEIGHT_MAX),
             "the configuration is bounded (LB-1)"
         );
-        let balancer = match (algorithm, before) {
-            (Algorithm::Random(draws), _) => {
-                Balancer::Random(Random::new(draws, entries.iter().map(Entry::balanced_weight)))
+        let native = match algorithm {
+            Algorithm::Random(draws) => {
+                Native::Random(Random::new(draws, entries.iter().map(Entry::balanced_weight)))
             }
-            (_, Some(before)) if before.algorithm() == algorithm => Balancer::Shared(before.clone()),
-            (Algorithm::RoundRobin, _) => Balancer::Shared(Arc::new(SharedBalancer::roundrobin())),
-            (Algorithm::LeastConn, _) => Balancer::Shared(Arc::new(SharedBalancer::leastconn())),
+            Algorithm::RoundRobin => Native::RoundRobin,
+            Algorithm::LeastConn => Native::LeastConn,
         };
-        BackendTable {
+        let tiers = plan.map(|plan| Box::new(Tiers::new(plan, &entries)));
+        let table = BackendTable {
             id,
             name,
             generation,
             entries: entries.into(),
-            balancer,
+            native,
+            tiers,
+            shared,
+        };
+        if table.has_order() {
+            table.shared.announce(generation);
         }
+        table
     }
 
-    fn shared(&self) -> Option<&Arc<SharedBalancer>> {
-        match &self.balancer {
-            Balancer::Random(_) => None,
-            Balancer::Shared(shared) => Some(shared),
+    fn has_order(&self) -> bool {
+        match &self.tiers {
+            None => matches!(self.native, Native::LeastConn),
+            Some(tiers) => tiers.has_order(),
         }
     }
 }
@@ -164,6 +269,11 @@ impl<C> BackendTable<C> {
 impl<C> Entry<C> {
     fn effective_weight(&self) -> u32 {
         u32::from(self.weight) * WEIGHT_SCALE
+    }
+
+    /// Whether a new balanced request may go there (LB-2).
+    pub(super) fn takes_requests(&self) -> bool {
+        self.balanced_weight() > 0
     }
 
     /// 0 where no new balanced request may go (LB-2).
@@ -184,7 +294,7 @@ impl<C> Table for BackendTable<C> {
         self.at(server).effective_weight()
     }
     fn usable(&self, server: ServerIndex) -> bool {
-        self.at(server).balanced_weight() > 0
+        self.at(server).takes_requests()
     }
     fn served(&self, server: ServerIndex) -> u32 {
         self.at(server).server.slots.served()
@@ -231,7 +341,7 @@ mod tests {
     /// Ids of the servers that are picked; each holds its slot.
     fn picks(table: &BackendTable<()>, count: usize) -> Vec<u32> {
         let pick = |_| {
-            let server = table.pick(None, &mut Seeded(1)).unwrap();
+            let server = table.pick(None, &mut Seeded(1)).server.unwrap();
             assert!(table.at(server).server.slots.take(table.limit(server)));
             table.id(server).0
         };
@@ -303,7 +413,7 @@ mod tests {
     fn a_refused_slot_is_put_right() {
         let servers = [server(0), server(1)];
         let table = BackendTable::first(BackendId(1), "app", Algorithm::LeastConn, entries(&servers));
-        let picked = table.pick(None, &mut Seeded(1)).unwrap();
+        let picked = table.pick(None, &mut Seeded(1)).server.unwrap();
         table.changed(picked);
         assert_eq!(picks(&table, 3), [1, 0, 1]);
     }

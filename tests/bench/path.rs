@@ -240,7 +240,7 @@ impl Path {
         for command in commands.as_slice() {
             match *command {
                 Command::Choose(avoid) => {
-                    let chosen = self.table.pick(avoid, &mut self.random);
+                    let chosen = self.table.pick(avoid, &mut self.random).server;
                     self.chosen = chosen.expect("every server is usable");
                     self.drive(machine, Event::Chosen(chosen));
                 }

@@ -1,10 +1,12 @@
 //! Requests of several workers through one backend, whole: pick, take a slot, lend or steal or open a connection,
-//! park or close it, release; while tables are replaced under them.
+//! park or close it, release; while tables and plans are replaced under them.
 
 use crate::{explore, together};
 use forebay::decide::balance::{Algorithm, servers};
 use forebay::decide::reuse::{Descriptors, KeepFacts, Mode, Proven, Wanted, keep};
-use forebay::policy::{BackendId, Draw, ServerId, ServerIndex, Table, WorkerId};
+use forebay::policy::{
+    BackendId, Draw, Member, Plan, Selector, ServerId, ServerIndex, Spill, Table, Tier, WorkerId,
+};
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
 use forebay::shared::pool::Sibling;
 use forebay::shared::server::Server;
@@ -47,6 +49,18 @@ impl Site {
         }
     }
 
+    /// Plans that come, change and go.
+    fn replan(&self, selector: Selector) {
+        for cap in [Some(1), None] {
+            let mut table = self.table.lock();
+            let next = table.planned(&plan(selector, cap));
+            *table = Arc::new(next);
+        }
+        let mut table = self.table.lock();
+        let next = table.unplanned();
+        *table = Arc::new(next);
+    }
+
     /// Without one server, in another order; then all of them again.
     fn reload(&self) {
         for present in [&self.servers[1..], &self.servers[..]] {
@@ -58,7 +72,9 @@ impl Site {
 
     fn request(&self, worker: WorkerId, draw: &mut Counting) {
         let table = self.table.lock().clone();
-        let Some(at) = table.pick(None, draw) else { return };
+        let Some(at) = table.pick(None, draw).server else {
+            return;
+        };
         let server = &table.at(at).server;
         if !server.slots.take(LIMIT) {
             return table.changed(at);
@@ -132,11 +148,21 @@ impl Site {
         assert_eq!(numbers.len() as u32, opened - closed);
     }
 
+    /// The same of tiers: both servers of the first one are idle, so each is picked once.
+    fn check_tiers_are_equal(&self) {
+        let table = self.table.lock().clone();
+        let picked: BTreeSet<_> = (0..2)
+            .filter_map(|_| table.pick(None, &mut Counting(0)).server)
+            .map(ServerIndex::at)
+            .collect();
+        assert_eq!(picked, BTreeSet::from([0, 1]));
+    }
+
     /// No leave was lost: all servers are idle, so each is picked once before one is picked twice.
     fn check_all_are_equal(&self) {
         let table = self.table.lock().clone();
         let picked: BTreeSet<_> = servers(&*table)
-            .filter_map(|_| table.pick(None, &mut Counting(0)))
+            .filter_map(|_| table.pick(None, &mut Counting(0)).server)
             .map(ServerIndex::at)
             .collect();
         assert_eq!(picked.len(), table.len());
@@ -151,6 +177,24 @@ fn entries(servers: &[Arc<Server<Connection>>]) -> Vec<Entry<Connection>> {
         limit: LIMIT,
     };
     servers.iter().rev().map(entry).collect()
+}
+
+/// All servers in two tiers.
+fn plan(selector: Selector, cap: Option<u32>) -> Plan {
+    let member = |server| Member {
+        server: ServerIndex(server),
+        weight: 16,
+        cap,
+    };
+    let tier = |servers: &[u16]| Tier {
+        selector,
+        spill: Spill::WhenFull,
+        members: servers.iter().copied().map(member).collect(),
+    };
+    Plan {
+        tiers: vec![tier(&[0, 1]), tier(&[2])],
+        lifetime: None,
+    }
 }
 
 fn facts(server: &Server<Connection>, worker: WorkerId, proven: Proven) -> KeepFacts {
@@ -190,14 +234,23 @@ impl Draw for Counting {
 }
 
 fn run(algorithm: Algorithm) -> Arc<Site> {
+    run_beside(algorithm, Site::reload)
+}
+
+fn run_beside(algorithm: Algorithm, control: fn(&Site)) -> Arc<Site> {
     let site = Arc::new(Site::new(algorithm));
-    together(&site, u32::from(WORKERS) + 1, |site, number| match number {
-        0 => site.reload(),
-        worker => {
-            let mut draw = Counting(worker);
-            (0..REQUESTS).for_each(|_| site.request(WorkerId(worker as u16 - 1), &mut draw));
-        }
-    });
+    let both = Arc::new((site.clone(), control));
+    together(
+        &both,
+        u32::from(WORKERS) + 1,
+        |(site, control), number| match number {
+            0 => control(site),
+            worker => {
+                let mut draw = Counting(worker);
+                (0..REQUESTS).for_each(|_| site.request(WorkerId(worker as u16 - 1), &mut draw));
+            }
+        },
+    );
     site.check_at_rest();
     site
 }
@@ -215,4 +268,34 @@ fn requests_with_roundrobin() {
 #[test]
 fn requests_with_leastconn() {
     explore(|| run(Algorithm::LeastConn).check_all_are_equal());
+}
+
+#[test]
+fn requests_beside_plans_of_each_selector() {
+    explore(|| {
+        drop(run_beside(Algorithm::Random(2), |site| {
+            site.replan(Selector::Random)
+        }))
+    });
+    explore(|| {
+        drop(run_beside(Algorithm::LeastConn, |site| {
+            site.replan(Selector::RoundRobin)
+        }))
+    });
+}
+
+/// Requests that came without an order of loads leave while there is one, and the other way round.
+#[test]
+fn requests_beside_orders_of_loads_that_come_and_go() {
+    explore(|| {
+        let ordered = |site: &Site| site.replan(Selector::LeastConn);
+        let site = run_beside(Algorithm::LeastConn, ordered);
+        site.check_all_are_equal();
+        let arrives = |site: &Site| {
+            let mut table = site.table.lock();
+            let next = table.planned(&plan(Selector::LeastConn, Some(1)));
+            *table = Arc::new(next);
+        };
+        run_beside(Algorithm::Random(2), arrives).check_tiers_are_equal();
+    });
 }

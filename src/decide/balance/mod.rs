@@ -49,6 +49,15 @@ pub fn load_key(load: u32, weight: u32) -> u64 {
 /// Chooses without any state: the lowest [`load_key`], the first among equals. For a caller whose table is older than
 /// the state of its backend's algorithm.
 pub fn least_loaded(table: &impl Table, avoid: Option<ServerIndex>) -> Option<ServerIndex> {
+    least_loaded_from(table, ServerIndex(0), avoid)
+}
+
+/// The same, with `first` as the first among equals, and on from there.
+pub fn least_loaded_from(
+    table: &impl Table,
+    first: ServerIndex,
+    avoid: Option<ServerIndex>,
+) -> Option<ServerIndex> {
     let free = |&server: &ServerIndex| table.usable(server) && !table.saturated(server);
     let order = |&server: &ServerIndex| {
         (
@@ -56,7 +65,8 @@ pub fn least_loaded(table: &impl Table, avoid: Option<ServerIndex>) -> Option<Se
             load_key(load(table, server), table.weight(server)),
         )
     };
-    servers(table).filter(free).min_by_key(order)
+    let (before, after) = (servers(table).take(first.at()), servers(table).skip(first.at()));
+    after.chain(before).filter(free).min_by_key(order)
 }
 
 /// All places of a table, usable or not.
@@ -171,6 +181,12 @@ mod tests {
         assert_eq!(least_loaded(&table, Some(ServerIndex(0))), Some(ServerIndex(2)));
         table.usable = vec![true, false, false];
         assert_eq!(least_loaded(&table, Some(ServerIndex(0))), Some(ServerIndex(0)));
+        let equals = Columns::of(&[1, 1, 1]);
+        let from = |first| least_loaded_from(&equals, ServerIndex(first), Some(ServerIndex(2)));
+        assert_eq!(
+            [from(0), from(1), from(2)],
+            [0, 1, 0].map(|at| Some(ServerIndex(at)))
+        );
         table.limits[0] = 0;
         assert_eq!(least_loaded(&table, None), None);
     }
