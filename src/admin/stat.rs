@@ -6,7 +6,7 @@
 
 use crate::observe::calendar::Moment;
 use crate::observe::snapshot::{
-    Backend, Count, Listener, Process, Server, ServerTotals, Snapshot, State, StatusClasses, Worker,
+    Backend, Count, Listener, Policy, Process, Server, ServerTotals, Snapshot, State, StatusClasses, Worker,
 };
 use serde_json::{Map, Value, json};
 
@@ -201,6 +201,7 @@ pub fn json(snapshot: &Snapshot) -> String {
         workers,
         listeners,
         backends,
+        policies,
     } = snapshot;
     let list = |values: Vec<Value>| Value::Array(values);
     let all = json!({
@@ -208,6 +209,7 @@ pub fn json(snapshot: &Snapshot) -> String {
         "workers": list(workers.iter().map(worker_object).collect()),
         "listeners": list(listeners.iter().map(listener_object).collect()),
         "backends": list(backends.iter().map(backend_object).collect()),
+        "policies": list(policies.iter().map(policy_object).collect()),
     });
     format!("{all}\n")
 }
@@ -266,7 +268,19 @@ fn backend_object(backend: &Backend) -> Value {
         "name": backend.name,
         "balance": backend.balance,
         "waiting": backend.waiting,
+        "choices": counts_object(&backend.choices),
         "servers": backend.servers.iter().map(server_object).collect::<Vec<_>>(),
+    })
+}
+
+fn policy_object(policy: &Policy) -> Value {
+    json!({
+        "name": policy.name,
+        "attachment": policy.attachment,
+        "calls": policy.calls,
+        "abstained": policy.abstained,
+        "unusable": policy.unusable,
+        "faults": counts_object(&policy.faults),
     })
 }
 

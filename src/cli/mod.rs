@@ -4,6 +4,10 @@ pub mod check;
 pub mod config;
 pub mod ctl;
 pub mod demo;
+#[cfg(feature = "wasm")]
+pub mod plugin;
+#[cfg(feature = "wasm")]
+mod policies;
 pub mod run;
 mod version;
 
@@ -45,6 +49,9 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Ask or change a running process
     Ctl(ctl::CtlArgs),
+    /// Look at policies, or pack them
+    #[cfg(feature = "wasm")]
+    Plugin(plugin::PluginArgs),
     /// Show the effective configuration, or the reference of all keys
     Config(config::Config),
 }
@@ -61,6 +68,8 @@ pub fn main() -> ExitCode {
         Some(Command::Check(args)) => check::run(args),
         Some(Command::Demo(args)) => demo::run(&args),
         Some(Command::Ctl(args)) => ctl::run(&args),
+        #[cfg(feature = "wasm")]
+        Some(Command::Plugin(args)) => plugin::run(&args),
         Some(Command::Config(args)) => config::run(args),
         None => Ok(ExitCode::from(2)),
     };

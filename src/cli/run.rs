@@ -120,6 +120,8 @@ impl Running {
         };
         let batchers: Vec<_> = (0..workers).map(|_| log.as_ref().map(Log::batcher)).collect();
         let (posts, ends) = mailboxes(workers)?;
+        let epoch = Instant::now();
+        let loader = loader(&config, &messages, epoch)?;
         let control = Arc::new(Control::new(
             config,
             control::Parts {
@@ -128,8 +130,9 @@ impl Running {
                 statistics: statistics.clone(),
                 messages: messages.clone(),
                 log,
+                loader,
             },
-        ));
+        )?);
         let exporter = match metrics {
             Some(address) => {
                 let source = control.clone();
@@ -150,7 +153,6 @@ impl Running {
         let bound = control.listen()?;
         let (end, ended) = unbounded();
         let common = Arc::new(CommonBuffers::default());
-        let epoch = Instant::now();
         let mut handles = Vec::new();
         for ((number, (poller, mailbox)), log) in (0..workers).zip(ends).zip(batchers) {
             let worker = worker::Parts {
@@ -190,6 +192,11 @@ impl Running {
                 });
             handles.push(handle.context("cannot start a worker thread")?);
         }
+        let planning = control::Planning::new(control.clone(), epoch);
+        std::thread::Builder::new()
+            .name("planner".into())
+            .spawn(move || planning.run())
+            .context("cannot start the planner thread")?;
         announce(&bound, exporter.as_ref());
         Ok(Running {
             control,
@@ -299,6 +306,18 @@ impl Running {
             }
         }
     }
+}
+
+/// Who loads the policies of a configuration.
+#[cfg(feature = "wasm")]
+fn loader(config: &Config, messages: &Messages, epoch: Instant) -> anyhow::Result<Option<Arc<dyn control::Loader>>> {
+    super::policies::loader(config, messages, epoch)
+}
+
+/// Nobody, in a build without a host.
+#[cfg(not(feature = "wasm"))]
+fn loader(_: &Config, _: &Messages, _: Instant) -> anyhow::Result<Option<Arc<dyn control::Loader>>> {
+    Ok(None)
 }
 
 /// Prints where it listens, one address per line, for people and scripts that wait for it.

@@ -43,7 +43,6 @@ struct Seat {
 struct Figures {
     timed: u64,
     time: u64,
-    completed: u64,
     failed: u64,
     /// Smoothed time to the first byte of a response, in µs.
     latency: Option<f64>,
@@ -195,7 +194,7 @@ impl Figures {
             self.latency = Some(self.latency.map_or(mean, |old| old + LATENCY_GAIN * (mean - old)));
         }
         let since = (timed - self.timed, failed.saturating_sub(self.failed));
-        *self = Figures { timed, time, completed: timed, failed, latency: self.latency };
+        *self = Figures { timed, time, failed, latency: self.latency };
         since
     }
 }

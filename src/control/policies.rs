@@ -163,12 +163,8 @@ fn setup(config: &Config, policy: &model::Policy, kind: Kind, place: &str) -> Se
         && let Some(listen) = config.listeners.iter().find(|listen| listen.name == place)
     {
         setup.backends = config.backends.iter().map(|backend| backend.name.clone()).collect();
-        let named = super::settings::named_routes(listen);
-        let names = |routes: &[u16]| {
-            routes.iter().filter_map(|at| listen.route_names[usize::from(*at)].clone()).collect()
-        };
-        setup.redirects = names(&named.redirects);
-        setup.responses = names(&named.responses);
+        setup.redirects = listen.redirects().map(|(name, _)| name.to_owned()).collect();
+        setup.responses = listen.responses().map(|(name, _)| name.to_owned()).collect();
     }
     setup
 }

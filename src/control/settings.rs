@@ -5,7 +5,6 @@ use crate::decide::balance::Algorithm;
 use crate::decide::cause::Cause;
 use crate::decide::exchange::Effort;
 use crate::decide::reuse::Mode;
-use crate::decide::route::Action;
 use crate::decide::settings::{BackendSettings, Forwarded, Limits, ListenerSettings, Micros, NamedRoutes};
 use crate::shared::statistics::ListenerStatistics;
 use std::time::Duration;
@@ -38,15 +37,10 @@ pub(super) fn listener(listen: &model::Listen) -> ListenerSettings {
 }
 
 /// Routes that a policy may choose: those with a name, by their place.
-pub(super) fn named_routes(listen: &model::Listen) -> NamedRoutes {
-    let named = |wanted: fn(&Action) -> bool| {
-        let routes = listen.routes.routes.iter().zip(&listen.route_names).enumerate();
-        let mine = routes.filter(|(_, (route, name))| name.is_some() && wanted(&route.action));
-        mine.map(|(at, _)| at as u16).collect()
-    };
+fn named_routes(listen: &model::Listen) -> NamedRoutes {
     NamedRoutes {
-        redirects: named(|action| matches!(action, Action::Redirect(_))),
-        responses: named(|action| matches!(action, Action::Respond(_))),
+        redirects: listen.redirects().map(|(_, at)| at as u16).collect(),
+        responses: listen.responses().map(|(_, at)| at as u16).collect(),
     }
 }
 

@@ -296,7 +296,7 @@ impl Default for PolicyStatistics {
             calls: Counter::new(),
             abstained: Counter::new(),
             unusable: Counter::new(),
-            faults: [const { Counter::new() }; Fault::COUNT],
+            faults: std::array::from_fn(|_| Counter::new()),
         }
     }
 }

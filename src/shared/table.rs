@@ -9,7 +9,7 @@ use super::server::Server;
 use super::tiers::{self, TierView, Tiers, Verdict};
 use crate::decide::balance::random::Random;
 use crate::decide::balance::{Algorithm, SERVERS_MAX, WEIGHT_MAX, WEIGHT_SCALE, servers};
-use crate::policy::{BackendId, Draw, Plan, ServerId, ServerIndex, Table};
+use crate::policy::{BackendId, Draw, Live, Plan, ServerId, ServerIndex, Table};
 use crate::sync::Arc;
 
 /// The servers of a backend at one moment. `C` is a connection to one of them.
@@ -283,6 +283,18 @@ impl<C> Entry<C> {
         } else {
             0
         }
+    }
+}
+
+impl<C: Send> Live for BackendTable<C> {
+    fn in_flight(&self, server: ServerIndex) -> u32 {
+        self.served(server)
+    }
+    fn queued(&self, server: ServerIndex) -> u32 {
+        self.waiting(server)
+    }
+    fn idle(&self, server: ServerIndex) -> u32 {
+        self.at(server).server.pool.need.read().idle
     }
 }
 

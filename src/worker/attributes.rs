@@ -100,7 +100,7 @@ fn append_joined<'a>(values: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) 
 }
 
 pub(super) fn append_host(authority: &[u8], out: &mut Vec<u8>) {
-    let host = crate::decide::host::host_name(authority);
+    let host = crate::decide::route::host_name(authority);
     out.extend(host.iter().map(u8::to_ascii_lowercase));
 }
 
