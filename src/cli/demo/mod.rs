@@ -12,9 +12,10 @@ use anyhow::Context;
 use clap::Args;
 use origin::{Origins, Speed};
 use parking_lot::Mutex;
-use report::{Report, Seen};
+use report::{Choices, Report, Seen};
 use std::io::{ErrorKind, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -38,14 +39,26 @@ pub const SPEEDS: [Speed; 3] = [
     },
 ];
 
+/// What may choose; the first is the default.
+#[cfg(feature = "wasm")]
+const BALANCES: [&str; 4] = [POLICY, "random", "roundrobin", "leastconn"];
+#[cfg(not(feature = "wasm"))]
+const BALANCES: [&str; 3] = ["random", "roundrobin", "leastconn"];
+
+/// The policy of the demo: it plans by latency.
+#[cfg(feature = "wasm")]
+const POLICY: &str = "least-latency";
+#[cfg(feature = "wasm")]
+const COMPONENT: &[u8] = include_bytes!("../../../plugins/least-latency/least-latency.wasm");
+
 /// Start the proxy before three small servers of different speed and show who answers
 #[derive(Args, Clone, Debug)]
 pub struct DemoArgs {
     /// Port on 127.0.0.1; the next free one is taken if somebody has it, any if 0
     #[arg(long, default_value_t = 8080)]
     pub port: u16,
-    /// How a server is chosen
-    #[arg(long, default_value = "random", value_parser = ["random", "roundrobin", "leastconn"])]
+    /// How a server is chosen: by the policy least-latency, or by a native algorithm
+    #[arg(long, default_value = BALANCES[0], value_parser = BALANCES)]
     pub balance: String,
     /// Worker threads [default: one per core]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -60,16 +73,24 @@ pub struct Demo {
     pub observe: Observe,
 }
 
-/// Takes the totals of all servers.
-pub type Observe = Box<dyn FnMut(&[Seen]) + Send>;
+/// Takes the totals of all servers, and who chose them.
+pub type Observe = Box<dyn FnMut(&[Seen], Choices) + Send>;
 
 /// Runs the demo until a signal ends it.
 pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     run_with(args, |demo| {
         let config = crate::config::parse(&demo.config, "demo")?;
         let mut observe = demo.observe;
-        super::run::serve(config, move |snapshot| observe(&seen(snapshot)), EVERY)
+        super::run::serve(config, move |snapshot| observe(&seen(snapshot), choices(snapshot)), EVERY)
     })
+}
+
+fn choices(snapshot: &Snapshot) -> Choices {
+    let by = |source: &str| {
+        let counts = snapshot.backends.iter().flat_map(|backend| &backend.choices);
+        counts.filter(|count| count.cause == source).map(|count| count.total).sum()
+    };
+    Choices { plan: by("plan"), pick: by("pick"), native: by("native") }
 }
 
 fn seen(snapshot: &Snapshot) -> Vec<Seen> {
@@ -91,18 +112,19 @@ pub fn run_with(
     serve: impl FnOnce(Demo) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
     let origins = Origins::start(&SPEEDS).context("cannot start the demo's own servers")?;
+    let component = Component::of(args)?;
     let listen = free_address(args.port)?;
     say(&welcome(args, listen, origins.addresses()));
     let report = Arc::new(Mutex::new(Report::new(format!("curl http://{listen}/"))));
     let (ours, started) = (report.clone(), Instant::now());
-    let observe = Box::new(move |seen: &[Seen]| {
-        let line = ours.lock().look(seen, started.elapsed());
+    let observe = Box::new(move |seen: &[Seen], choices: Choices| {
+        let line = ours.lock().look(seen, choices, started.elapsed());
         if let Some(line) = line {
             say(&line);
         }
     });
     let code = serve(Demo {
-        config: config(args, listen, origins.addresses()),
+        config: config(args, listen, origins.addresses(), component.0.as_deref()),
         observe,
     })?;
     say(&format!("\n{}", report.lock().summary()));
@@ -125,21 +147,58 @@ fn free_address(port: u16) -> anyhow::Result<SocketAddr> {
     anyhow::bail!("ports {port} to {last} of 127.0.0.1 are all taken; choose another with --port")
 }
 
-fn config(args: &DemoArgs, listen: SocketAddr, servers: &[SocketAddr]) -> String {
-    let workers = args
-        .workers
-        .map(|workers| format!("workers = {workers}\n"))
-        .unwrap_or_default();
+fn config(args: &DemoArgs, listen: SocketAddr, servers: &[SocketAddr], component: Option<&Path>) -> String {
+    let workers = args.workers.map(|workers| format!("workers = {workers}\n")).unwrap_or_default();
     let server = |(speed, address): (&Speed, &SocketAddr)| {
         format!("    {{ name = \"{}\", address = \"{address}\" }},\n", speed.name)
     };
     let servers: String = SPEEDS.iter().zip(servers).map(server).collect();
+    let (balance, policy) = match component {
+        Some(component) => (
+            format!("{{ policy = \"{}\" }}", args.balance),
+            format!(
+                "\n[policy.{}]\ncomponent = {:?}\nfallback = \"random\"\ninterval = \"500ms\"\n",
+                args.balance,
+                component.display().to_string()
+            ),
+        ),
+        None => (format!("\"{}\"", args.balance), String::new()),
+    };
     format!(
         "[process]\n{workers}log = {{ to = \"none\" }}\n\n\
          [[listen]]\nname = \"demo\"\nbind = \"{listen}\"\nbackend = \"demo\"\n\n\
-         [backend.demo]\nbalance = \"{}\"\nservers = [\n{servers}]\n",
-        args.balance
+         [backend.demo]\nbalance = {balance}\nservers = [\n{servers}]\n{policy}"
     )
+}
+
+/// The component of the demo's policy, in a folder of its own that goes with the value.
+struct Component(Option<PathBuf>);
+
+impl Component {
+    #[cfg(feature = "wasm")]
+    fn of(args: &DemoArgs) -> anyhow::Result<Component> {
+        if args.balance != POLICY {
+            return Ok(Component(None));
+        }
+        let folder = std::env::temp_dir().join(format!("forebay-demo-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).context("cannot make a folder for the demo's policy")?;
+        let path = folder.join("least-latency.wasm");
+        std::fs::write(&path, COMPONENT).context("cannot write the demo's policy")?;
+        Ok(Component(Some(path)))
+    }
+
+    #[cfg(not(feature = "wasm"))]
+    fn of(_: &DemoArgs) -> anyhow::Result<Component> {
+        Ok(Component(None))
+    }
+}
+
+impl Drop for Component {
+    fn drop(&mut self) {
+        if let Some(folder) = self.0.as_deref().and_then(Path::parent) {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
 }
 
 fn welcome(args: &DemoArgs, listen: SocketAddr, servers: &[SocketAddr]) -> String {
@@ -197,7 +256,7 @@ mod tests {
     #[test]
     fn the_configuration_is_one_that_anybody_could_write() {
         let (listen, servers) = addresses();
-        insta::assert_snapshot!(config(&args(8080), listen, &servers), @r#"
+        insta::assert_snapshot!(config(&args(8080), listen, &servers, None), @r#"
         [process]
         workers = 2
         log = { to = "none" }

@@ -23,10 +23,22 @@ pub struct Seen {
     pub failures: u64,
 }
 
+/// Who chose the servers since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Choices {
+    /// The plan of a policy.
+    pub plan: u64,
+    /// A policy that was asked.
+    pub pick: u64,
+    /// The configured algorithm.
+    pub native: u64,
+}
+
 /// The totals of the last look.
 #[derive(Debug, Default)]
 pub struct Report {
     last: Vec<Seen>,
+    choices: Choices,
     /// From the start of the demo to the last look.
     running: Duration,
     quiet: bool,
@@ -43,9 +55,11 @@ impl Report {
     }
 
     /// What to say after `running` since the start; `None` when there is nothing new.
-    pub fn look(&mut self, seen: &[Seen], running: Duration) -> Option<String> {
+    pub fn look(&mut self, seen: &[Seen], choices: Choices, running: Duration) -> Option<String> {
         let interval = running.saturating_sub(self.running);
         let news: Vec<Seen> = seen.iter().map(|now| self.since_last(now)).collect();
+        let chosen = choices.since(self.choices).shares();
+        self.choices = choices;
         self.last = seen.to_vec();
         self.running = running;
         let was_quiet = self.quiet;
@@ -53,7 +67,7 @@ impl Report {
             .iter()
             .all(|server| server.responses == 0 && server.failures == 0);
         match (self.quiet, was_quiet) {
-            (false, _) => Some(line(&news, interval, running)),
+            (false, _) => Some(line(&news, interval, running) + &chosen),
             (true, false) => Some(format!("{} no requests; try {}", clock(running), self.hint)),
             (true, true) => None,
         }
@@ -96,6 +110,31 @@ impl Report {
             connects: now.connects.saturating_sub(last.connects),
             failures: now.failures.saturating_sub(last.failures),
         }
+    }
+}
+
+impl Choices {
+    fn since(self, last: Choices) -> Choices {
+        Choices {
+            plan: self.plan.saturating_sub(last.plan),
+            pick: self.pick.saturating_sub(last.pick),
+            native: self.native.saturating_sub(last.native),
+        }
+    }
+
+    /// The share of each source; nothing where only the configured algorithm has a say.
+    fn shares(self) -> String {
+        let total = self.plan + self.pick + self.native;
+        if self.plan + self.pick == 0 {
+            return String::new();
+        }
+        let mut text = "   chosen by".to_owned();
+        for (source, count) in [("plan", self.plan), ("pick", self.pick), ("native", self.native)] {
+            if count > 0 {
+                let _ = write!(text, " {source} {:.1}%", count as f64 * 100.0 / total as f64);
+            }
+        }
+        text
     }
 }
 
@@ -150,9 +189,9 @@ mod tests {
     #[test]
     fn a_line_is_about_its_interval_only() {
         let mut report = Report::new("curl".to_owned());
-        let first = report.look(&[seen("fast", 300, 1000), seen("slow", 100, 9000)], seconds(3));
+        let first = report.look(&[seen("fast", 300, 1000), seen("slow", 100, 9000)], Choices::default(), seconds(3));
         insta::assert_snapshot!(first.unwrap(), @"    3 s     133 req/s   fast  75.0%    1.0 ms   slow  25.0%    9.0 ms");
-        let second = report.look(&[seen("fast", 309, 1000), seen("slow", 100, 9000)], seconds(6));
+        let second = report.look(&[seen("fast", 309, 1000), seen("slow", 100, 9000)], Choices::default(), seconds(6));
         insta::assert_snapshot!(second.unwrap(), @"    6 s     3.0 req/s   fast 100.0%    1.0 ms   slow   0.0%      - ms");
         insta::assert_snapshot!(report.summary(), @"
         responses 409 in 6 s
@@ -166,21 +205,21 @@ mod tests {
         let mut report = Report::new("curl http://127.0.0.1:8080/".to_owned());
         let none = [seen("fast", 0, 0)];
         let hint = "    3 s no requests; try curl http://127.0.0.1:8080/";
-        assert_eq!(report.look(&none, seconds(3)).as_deref(), Some(hint));
-        assert_eq!(report.look(&none, seconds(6)), None);
+        assert_eq!(report.look(&none, Choices::default(), seconds(3)).as_deref(), Some(hint));
+        assert_eq!(report.look(&none, Choices::default(), seconds(6)), None);
         assert!(
             report
-                .look(&[seen("fast", 1, 500)], seconds(9))
+                .look(&[seen("fast", 1, 500)], Choices::default(), seconds(9))
                 .unwrap()
                 .contains("100.0%    0.5 ms")
         );
         assert!(
             report
-                .look(&[seen("fast", 1, 500)], seconds(12))
+                .look(&[seen("fast", 1, 500)], Choices::default(), seconds(12))
                 .unwrap()
                 .contains("no requests")
         );
-        assert_eq!(report.look(&[seen("fast", 1, 500)], seconds(15)), None);
+        assert_eq!(report.look(&[seen("fast", 1, 500)], Choices::default(), seconds(15)), None);
     }
 
     #[test]
@@ -190,11 +229,22 @@ mod tests {
             failures: 2,
             ..seen("fast", 0, 0)
         };
-        let line = report.look(&[failed], seconds(3)).unwrap();
+        let line = report.look(&[failed], Choices::default(), seconds(3)).unwrap();
         assert!(
             line.contains("fast   0.0%      - ms") && line.ends_with("failures 2"),
             "{line}"
         );
         assert!(report.summary().ends_with("reuses 0, failures 2"));
+    }
+
+    #[test]
+    fn who_chose_is_said_where_a_policy_has_a_say() {
+        let mut report = Report::new(String::new());
+        let planned = Choices { plan: 990, pick: 0, native: 10 };
+        let line = report.look(&[seen("a", 1000, 100)], planned, seconds(3)).unwrap();
+        assert!(line.ends_with("   chosen by plan 99.0% native 1.0%"), "{line}");
+        let native = Choices { native: 1010, ..planned };
+        let line = report.look(&[seen("a", 2000, 100)], native, seconds(6)).unwrap();
+        assert!(!line.contains("chosen"), "{line}");
     }
 }
