@@ -210,6 +210,7 @@ fn the_avoided_is_as_good_as_down() {
         (Some(0), Source::Native),
         "rather than the avoided one"
     );
+    leave(&table, 2);
     assert_eq!(
         pick(&table, None),
         (Some(1), Source::Plan),
