@@ -1,22 +1,26 @@
 //! A component, from the file to what can be instantiated: read → digest → compile or find compiled → link → look up.
 
-use super::contract::{CONTRACT, EXPORTS, IMPORTS, PACKAGE};
+use super::contract::{CONTRACT, EXPORTS, IMPORTS, PACKAGE, REQUEST};
 use super::contract::{balance_pick, balance_plan, configure, route};
 use super::digest::Digest;
 use super::error::LoadError;
 use super::guest::Guest;
-use super::instance::Exports;
-use super::{Host, wasi};
+use super::instance::{Allowance, Exports, Instance};
+use super::{Host, MEMORY_MAX, wasi};
+use crate::policy::{Attached, Fault};
 use rustix::process::setpriority_process;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use wasmtime::Store;
 use wasmtime::component::{Component, InstancePre};
 
 /// Bytes of a component.
 pub const COMPONENT_MAX: u64 = 32 << 20;
+/// Time for its start functions, at load.
+const START_MAX: Duration = Duration::from_secs(1);
 /// How nice the thread that compiles is to those that serve.
 const NICE: i32 = 10;
 
@@ -31,6 +35,7 @@ struct Inner {
     bytes: u64,
     pre: InstancePre<Guest>,
     indices: Indices,
+    reads_requests: bool,
 }
 
 /// Where the interfaces of the contract are.
@@ -71,6 +76,11 @@ impl Loaded {
     /// Whether it routes.
     pub fn routes(&self) -> bool {
         self.0.indices.route.is_some()
+    }
+
+    /// Whether it may ask about a request what it was not given.
+    pub(super) fn reads_requests(&self) -> bool {
+        self.0.reads_requests
     }
 
     pub(super) fn host(&self) -> &Arc<Host> {
@@ -121,14 +131,43 @@ pub(super) fn load(host: &Arc<Host>, path: &Path, expected: Option<Digest>) -> R
     let component = compiled(host, path, &bytes, &digest)?;
     check_imports(path, &component)?;
     let indices = Indices::of(host, path, &component)?;
-    Ok(Loaded(Arc::new(Inner {
+    let reads_requests = component
+        .component_type()
+        .get_import(component.engine(), REQUEST)
+        .is_some();
+    let loaded = Loaded(Arc::new(Inner {
         host: Arc::clone(host),
         path: path.into(),
         digest,
         bytes: bytes.len() as u64,
         pre: link(host, path, &component)?,
         indices,
-    })))
+        reads_requests,
+    }));
+    rehearse(&loaded)?;
+    Ok(loaded)
+}
+
+/// Makes an instance, which compares the types of all functions with the contract.
+fn rehearse(loaded: &Loaded) -> Result<(), LoadError> {
+    let path = loaded.path();
+    let who = Arc::new(Attached {
+        policy: path.display().to_string().into(),
+        place: "".into(),
+    });
+    match Instance::new(loaded, &who, MEMORY_MAX, Allowance::new(START_MAX, u64::MAX)) {
+        Ok(_) => Ok(()),
+        Err(cut) if cut.fault == Fault::Instantiate => Err(LoadError::Types {
+            path: path.into(),
+            text: cut.detail.into_owned(),
+        }),
+        Err(cut) => Err(LoadError::Fault {
+            policy: who.policy.to_string(),
+            during: "its start",
+            fault: cut.fault,
+            detail: cut.detail.into_owned(),
+        }),
+    }
 }
 
 /// The bytes of a file that is not too large.

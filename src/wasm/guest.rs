@@ -4,12 +4,13 @@
 //! Everything is owned: values are copied in before a call, because a store outlives the request. A mistake that the
 //! guest need not notice is only noted here; the caller finds it after the call and refuses the answer.
 
+use super::ticker::Overdue;
 use crate::policy::{Asked, Attached, Edits, Fault, Journal, Level, Live, ServerIndex};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use wasmtime::ResourceLimiter;
+use wasmtime::{ResourceLimiter, UpdateDeadline};
 
 /// Host calls within one call of a guest.
 pub(super) const HOST_CALLS_MAX: u32 = 1024;
@@ -29,6 +30,7 @@ pub(super) struct Guest {
     /// Whether this call may edit headers, and how many it declared.
     pub(super) editing: Option<u8>,
     pub(super) noted: Option<(Fault, Cow<'static, str>)>,
+    overdue: Option<Overdue>,
     journal: Arc<dyn Journal>,
     live: Option<(Arc<dyn Live>, usize)>,
     calls: u32,
@@ -47,6 +49,7 @@ impl Guest {
             edits: Edits::default(),
             editing: None,
             noted: None,
+            overdue: None,
             journal,
             live: None,
             calls: 0,
@@ -59,8 +62,22 @@ impl Guest {
         self.calls = 0;
         self.logs = 0;
         self.noted = None;
+        self.overdue = None;
         self.editing = None;
         self.memory.refused = false;
+    }
+
+    /// Its time is over: what becomes of it.
+    pub(super) fn overdue(&mut self) -> UpdateDeadline {
+        match &mut self.overdue {
+            None => self.overdue = Some(Overdue::begin()),
+            Some(overdue) => {
+                if overdue.is_over() {
+                    return UpdateDeadline::Interrupt;
+                }
+            }
+        }
+        UpdateDeadline::Continue(1)
     }
 
     /// Counts a host call; an error cuts the guest.
@@ -138,9 +155,12 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Takes a copy of what was declared.
-    pub(super) fn show(&mut self, asked: &Asked<'_>) {
+    /// Takes a copy of what was declared, for a guest that may read it.
+    pub(super) fn show(&mut self, asked: &Asked<'_>, reads: bool) {
         self.at(asked.now, asked.seed);
+        if !reads {
+            return;
+        }
         for value in asked.attributes {
             let begin = self.text.len();
             self.text.extend_from_slice(value.unwrap_or_default());
@@ -219,11 +239,12 @@ mod tests {
     fn attributes_are_those_declared() {
         let mut request = Request::default();
         let attributes = [Some(&b"ab"[..]), None, Some(b"")];
-        request.show(&Asked {
+        let asked = Asked {
             now: Duration::ZERO,
             seed: 1,
             attributes: &attributes,
-        });
+        };
+        request.show(&asked, true);
         assert_eq!(request.attribute(0), Ok(Some(&b"ab"[..])));
         assert_eq!(request.attribute(1), Ok(None));
         assert_eq!(request.attribute(2), Ok(Some(&b""[..])));

@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::Utf8Error;
 use std::sync::Arc;
 use std::time::Duration;
-use wasmtime::{Error, Store, Trap};
+use wasmtime::{Error, PoolConcurrencyLimitError, Store, Trap};
 
 /// Bytes that a guest may hand over in one host call, or as the answer of a call per request.
 const BYTES_MAX: usize = 64 << 10;
@@ -93,6 +93,9 @@ impl Instance {
         let guest = Guest::new(Arc::clone(who), Arc::clone(&host.journal), memory_max);
         let mut store = Store::new(&host.engine, guest);
         store.limiter(|guest| &mut guest.memory);
+        if host.ticker.is_some() {
+            store.epoch_deadline_callback(|mut store| Ok(store.data_mut().overdue()));
+        }
         store.set_hostcall_fuel(BYTES_MAX);
         store.set_max_component_handles(HANDLES_MAX);
         let made = within(&host, &mut store, allowance, |store| loaded.instantiate(store));
@@ -185,7 +188,18 @@ fn cut(guest: &mut Guest, error: &Error) -> Cut {
     if let Some((fault, detail)) = guest.noted.take() {
         return Cut::dropped(fault, detail);
     }
-    let text = format!("{error:#}");
+    if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
+        return Cut::dropped(
+            Fault::Instantiate,
+            "no room for another instance: raise `attachments-max`",
+        );
+    }
+    // One line, whatever the engine's report looks like.
+    let words: Vec<String> = format!("{error:#}")
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect();
+    let text = words.join(" ");
     let fault = match error.downcast_ref::<Trap>() {
         Some(Trap::Interrupt) => Fault::Deadline,
         Some(Trap::OutOfFuel) => Fault::Fuel,

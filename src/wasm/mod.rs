@@ -145,3 +145,15 @@ impl Host {
         inspect::inspect(self, path)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The name of an artefact carries it.
+    #[test]
+    fn the_version_is_the_one_that_is_pinned() {
+        let manifest = include_str!("../../Cargo.toml");
+        assert!(manifest.contains(&format!("wasmtime = {{ version = \"={VERSION}\"")));
+    }
+}

@@ -124,10 +124,11 @@ impl Serving {
         self.calls = self.calls.wrapping_add(1);
         let watch = self.calls.is_multiple_of(SAMPLED).then(Instant::now);
         let answer = instance.call(self.allowance, ask, run);
+        let answer = answer.map_err(|cut| self.failed(cut, now))?;
         if let Some(begun) = watch {
             self.weigh(begun.elapsed(), now)?;
         }
-        answer.map_err(|cut| self.failed(cut, now))
+        Ok(answer)
     }
 
     /// Adds a timed call to the mean; a policy that is too slow is put aside.
@@ -167,7 +168,11 @@ impl Policy for Serving {
             live: Arc::clone(&shown.live),
         });
         let fresh = self.instance.is_none();
-        self.prepare(now)?;
+        if let Err(fault) = self.prepare(now) {
+            // Whoever is asked next must have seen this table.
+            self.instance = None;
+            return Err(fault);
+        }
         let (Some(instance), Some(table), false) = (&mut self.instance, &self.shown, fresh) else {
             // A new instance has been shown the table when it was made.
             return Ok(());
@@ -178,9 +183,10 @@ impl Policy for Serving {
     fn pick(&mut self, asked: &Asked<'_>, avoid: Option<ServerIndex>) -> Result<Option<Pick>, Fault> {
         let key = text(asked.attributes.first().copied().flatten().unwrap_or_default());
         let avoid = avoid.map_or(-1, |server| i32::from(server.0));
+        let reads = self.placed.loaded.reads_requests();
         let choice = self.ask(
             asked.now,
-            |guest| guest.request.show(asked),
+            |guest| guest.request.show(asked, reads),
             |store, exports| match &exports.pick {
                 Some(pick) => pick.call_pick(store, &key, avoid),
                 None => Ok(balance_pick::Choice {
@@ -200,10 +206,11 @@ impl Policy for Serving {
         let (host, path) = (text(asked.host), text(asked.path));
         let (first, second) = (attribute(0), attribute(1));
         let headers = self.placed.offers.headers.len() as u8;
+        let reads = self.placed.loaded.reads_requests();
         let decision = self.ask(
             now,
             |guest| {
-                guest.request.show(&asked.asked);
+                guest.request.show(&asked.asked, reads);
                 guest.edits.clear();
                 guest.editing = Some(headers);
             },

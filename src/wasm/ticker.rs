@@ -6,6 +6,7 @@
 //! The handshake is that of a sleeper: the ticker says *resting*, then looks at `busy` once more; a caller sets `busy`, then
 //! looks at `resting`. Both are sequentially consistent, so one of them sees the other.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle, Thread};
@@ -21,9 +22,45 @@ const TICKS_PER_WINDOW: u32 = (WINDOW.as_millis() / TICK.as_millis()) as u32;
 /// The longest deadline that may be given.
 pub(super) const DEADLINE_MAX: Duration = Duration::from_secs(2);
 
-/// Ticks after which a call that begins now has lasted at least that long.
+/// Ticks after which a call is *overdue*: it has lasted that long, less than one tick more or less. One tick later it is
+/// cut, if it is [`Overdue`] by its own doing.
 pub(super) fn ticks(deadline: Duration) -> u64 {
-    deadline.min(DEADLINE_MAX).as_nanos().div_ceil(TICK.as_nanos()) as u64 + 1
+    let ticks = deadline.min(DEADLINE_MAX).as_nanos().div_ceil(TICK.as_nanos());
+    ticks.max(1) as u64
+}
+
+/// A call whose time is over. It is cut when its thread has really run for half a tick since, so that a thread that the
+/// system had put aside in the middle of a short call can end it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Overdue {
+    /// The thread's time when it was found.
+    ran: Duration,
+    /// Ticks that it may still be given.
+    grace: u32,
+}
+
+/// Ticks of grace for a thread that does not run.
+const GRACE_MAX: u32 = 20;
+
+impl Overdue {
+    pub(super) fn begin() -> Overdue {
+        Overdue {
+            ran: ran(),
+            grace: GRACE_MAX,
+        }
+    }
+
+    /// Whether it has had its tick.
+    pub(super) fn is_over(&mut self) -> bool {
+        self.grace -= 1;
+        self.grace == 0 || ran().saturating_sub(self.ran) >= TICK / 2
+    }
+}
+
+/// The time that this thread has run.
+fn ran() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 /// Ends its thread when it is dropped.
@@ -120,10 +157,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deadline_is_never_shortened() {
-        assert_eq!(ticks(Duration::from_millis(10)), 3);
-        assert_eq!(ticks(Duration::from_millis(11)), 4);
+    fn windows_are_longer_than_deadlines() {
+        assert_eq!(ticks(Duration::from_millis(10)), 2);
+        assert_eq!(ticks(Duration::from_millis(11)), 3);
+        assert_eq!(ticks(Duration::ZERO), 1);
         assert_eq!(ticks(Duration::from_secs(9)), ticks(DEADLINE_MAX));
-        assert!(DEADLINE_MAX + 2 * TICK < WINDOW);
+        assert!(DEADLINE_MAX + TICK * (GRACE_MAX + 1) < WINDOW);
     }
 }
