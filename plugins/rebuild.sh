@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rebuilds the plugins into a folder, without rustup's wasm target and without a network beyond apt and crates.io.
+# Rebuilds the plugins into a folder; needs no wasm target of rustup, and no network beyond apt and crates.io.
 #   plugins/rebuild.sh FOLDER           all of them
 #   plugins/rebuild.sh FOLDER NAME…     only these
 #   plugins/rebuild.sh --commit         all of them, over the components that are committed beside the sources
@@ -10,7 +10,7 @@ rust_plugins="least-latency header-shard canary own-first"
 c_plugins="header-shard-c"
 
 packages() {
-  local wanted="rustc-web cargo-web rust-web-src clang-22 lld-22 libclang-rt-22-dev-wasm32 wasi-libc" missing="" package
+  local wanted="rustc-web cargo-web rust-web-src clang-22 wasi-libc" missing="" package
   for package in $wanted; do
     dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=" $package"
   done
@@ -22,13 +22,14 @@ packages() {
   DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends $missing
 }
 
-# Debian's compiler with its own sources of the standard library: `build-std` needs the two of one commit. Without
-# places in panic messages no path of this machine gets into a component.
+# Debian's compiler with its own sources of the standard library: `build-std` needs the two of one commit. Nobody sees a
+# panic's message, so there is none; without the places in it, no path of this machine gets into a component.
 rust() { # FOLDER NAME…
   local folder=$1 name arguments=()
   shift
   for name in "$@"; do arguments+=(-p "$name"); done
-  RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zlocation-detail=none -Zfmt-debug=none" PATH=$PATH:$linkers:$linkers/gcc-ld \
+  local flags="-Zunstable-options -Cpanic=immediate-abort -Zlocation-detail=none -Zfmt-debug=none"
+  RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 RUSTFLAGS=$flags PATH=$PATH:$linkers:$linkers/gcc-ld \
     /usr/bin/cargo build --locked --release --target wasm32-unknown-unknown -Zbuild-std=std,panic_abort \
     -Zbuild-std-features=optimize_for_size --target-dir "$target" "${arguments[@]}"
   for name in "$@"; do

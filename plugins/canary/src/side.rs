@@ -25,6 +25,11 @@ pub struct Side {
     pub new: Option<i32>,
 }
 
+impl Side {
+    /// Of a request that is not looked at.
+    pub const OUT: Side = Side { on: false, new: None };
+}
+
 impl Sides {
     /// By the cookie's value, or else by a hash of 31 bits that is asked for.
     pub fn of(&self, cookie: Option<&str>, hash: impl FnOnce() -> i32) -> Side {
@@ -40,16 +45,13 @@ impl Sides {
             None => {}
         }
         let bucket = self.bucket(hash());
-        Side {
-            on: bucket < self.share,
-            new: Some(bucket),
-        }
+        Side { on: bucket < self.share, new: Some(bucket) }
     }
 
     fn bucket(&self, hash: i32) -> i32 {
         let mut bits = (self.salt ^ hash as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         bits = (bits ^ (bits >> 32)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((bits >> 32) * 1_000_000 >> 32) as i32
+        (((bits >> 32) * 1_000_000) >> 32) as i32
     }
 }
 
@@ -70,12 +72,7 @@ mod tests {
     use super::*;
 
     fn sides(share: i32, backend: &str) -> Sides {
-        Sides {
-            share,
-            on: "always".into(),
-            off: "never".into(),
-            salt: salt(backend),
-        }
+        Sides { share, on: "always".into(), off: "never".into(), salt: salt(backend) }
     }
 
     fn hashes() -> impl Iterator<Item = i32> {
@@ -121,7 +118,9 @@ mod tests {
 
     #[test]
     fn two_canaries_try_two_sets() {
-        let both = |hash: &i32| sides(100_000, "a").of(None, || *hash).on && sides(100_000, "b").of(None, || *hash).on;
+        let both = |hash: &i32| {
+            sides(100_000, "a").of(None, || *hash).on && sides(100_000, "b").of(None, || *hash).on
+        };
         let both = hashes().filter(both).count();
         assert!((800..1_200).contains(&both), "{both}");
     }

@@ -27,11 +27,8 @@ wit_bindgen::generate!({ path: "../../wit", world: "picker" });
 struct HeaderShard;
 
 /// What the instance remembers between calls. Only one thread ever calls it: the lock is never waited for.
-static STATE: Mutex<State> = Mutex::new(State {
-    attributes: 0,
-    spill: Spill::DEFAULT,
-    shards: Shards::EMPTY,
-});
+static STATE: Mutex<State> =
+    Mutex::new(State { attributes: 0, spill: Spill::DEFAULT, shards: Shards::EMPTY });
 
 struct State {
     attributes: i32,
@@ -63,10 +60,7 @@ impl Configure for HeaderShard {
         let mut state = STATE.lock().unwrap();
         state.attributes = attributes.len() as i32;
         state.spill = spill;
-        Ok(Wishes {
-            attributes,
-            headers: vec![],
-        })
+        Ok(Wishes { attributes, headers: vec![] })
     }
 }
 

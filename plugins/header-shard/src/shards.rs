@@ -31,10 +31,7 @@ pub struct Spill {
 }
 
 impl Spill {
-    pub const DEFAULT: Spill = Spill {
-        factor: 1_500,
-        least: 8,
-    };
+    pub const DEFAULT: Spill = Spill { factor: 1_500, least: 8 };
 }
 
 /// Requests in flight.
@@ -46,10 +43,7 @@ pub trait Load {
 }
 
 impl Shards {
-    pub const EMPTY: Shards = Shards {
-        servers: vec![],
-        weight: 0,
-    };
+    pub const EMPTY: Shards = Shards { servers: vec![], weight: 0 };
 
     /// Of the columns of a table.
     pub fn new(names: &[String], weights: &[i32], states: &[i32]) -> Shards {
@@ -218,11 +212,7 @@ mod tests {
         let shards = shards(&[("a", 16, 0), ("b", 16, 0), ("c", 16, 0)]);
         for key in keys(100) {
             let (first, second) = calm(&shards, key, -1);
-            let with = |loads: [i32; 3]| {
-                shards
-                    .choose(key, -1, &Spill::DEFAULT, &Loads(loads.into()))
-                    .0
-            };
+            let with = |loads: [i32; 3]| shards.choose(key, -1, &Spill::DEFAULT, &Loads(loads.into())).0;
             let loaded = |load: i32, others: i32| {
                 let mut loads = [others; 3];
                 loads[first as usize] = load;

@@ -43,10 +43,7 @@ impl Configure for LeastLatency {
             return Err(problems.into_iter().map(problem).collect());
         }
         *PLANNER.lock().unwrap() = Planner::new(rules);
-        Ok(Wishes {
-            attributes: vec![],
-            headers: vec![],
-        })
+        Ok(Wishes { attributes: vec![], headers: vec![] })
     }
 }
 

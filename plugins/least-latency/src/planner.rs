@@ -31,11 +31,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    pub const DEFAULT: Rules = Rules {
-        window: 5_000.0,
-        spread: 4.0,
-        errors_max: 0.2,
-    };
+    pub const DEFAULT: Rules = Rules { window: 5_000.0, spread: 4.0, errors_max: 0.2 };
 }
 
 /// The rules, and what was seen of each server, by name.
@@ -58,11 +54,7 @@ struct Seen {
 
 impl Planner {
     pub const fn new(rules: Rules) -> Planner {
-        Planner {
-            rules,
-            seen: BTreeMap::new(),
-            last: -1,
-        }
+        Planner { rules, seen: BTreeMap::new(), last: -1 }
     }
 
     /// A plan for these servers; `None` if none of them takes requests.
@@ -70,9 +62,8 @@ impl Planner {
         let elapsed = if self.last < 0 { 0 } else { now - self.last };
         self.last = now;
         self.look(elapsed as f64, servers);
-        let ready: Vec<usize> = (0..servers.len())
-            .filter(|&at| servers[at].state == 0 && servers[at].weight > 0)
-            .collect();
+        let ready: Vec<usize> =
+            (0..servers.len()).filter(|&at| servers[at].state == 0 && servers[at].weight > 0).collect();
         let (second, first): (Vec<usize>, Vec<usize>) = {
             let failing = self.failing(servers, &ready);
             ready.iter().partition(|at| failing.contains(at))
@@ -83,10 +74,7 @@ impl Planner {
             .map(|members| self.tier(servers, &members))
             .collect();
         let lifetime = LIFETIMES * elapsed.max(self.rules.window as i64);
-        (!tiers.is_empty()).then(|| Allocation {
-            tiers,
-            lifetime: lifetime.min(3_600_000) as i32,
-        })
+        (!tiers.is_empty()).then(|| Allocation { tiers, lifetime: lifetime.min(3_600_000) as i32 })
     }
 
     /// Takes in the new figures, and forgets servers that are gone.
@@ -136,10 +124,8 @@ impl Planner {
 
     fn tier(&self, servers: &[Server], members: &[usize]) -> Tier {
         let average = self.average(servers).max(1.0);
-        let merits: Vec<f64> = members
-            .iter()
-            .map(|&at| self.seen[&servers[at].name].merit(average))
-            .collect();
+        let merits: Vec<f64> =
+            members.iter().map(|&at| self.seen[&servers[at].name].merit(average)).collect();
         let best = merits.iter().copied().fold(0.0, f64::max);
         let worth = |(&at, merit): (&usize, &f64)| {
             let share = if best > 0.0 { merit / best } else { 1.0 };

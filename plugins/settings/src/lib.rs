@@ -10,7 +10,9 @@
 //! assert_eq!((window, settings.finish()), (10_000, vec![]));
 //! ```
 
-use serde_json::{Map, Value};
+mod json;
+
+use json::Value;
 use std::ops::RangeInclusive;
 
 /// Something wrong: the path of the key, and what would be right.
@@ -18,7 +20,7 @@ pub type Problem = (String, String);
 
 /// What is left of the table, and what was wrong so far.
 pub struct Settings {
-    left: Map<String, Value>,
+    left: Vec<(String, Value)>,
     known: Vec<&'static str>,
     problems: Vec<Problem>,
 }
@@ -26,21 +28,17 @@ pub struct Settings {
 impl Settings {
     /// Of the JSON text that `configure` is given.
     pub fn read(config: &str) -> Settings {
-        let (left, problems) = match serde_json::from_str(config) {
-            Ok(Value::Object(left)) => (left, vec![]),
-            _ => (Map::new(), vec![(String::new(), "must be a table".into())]),
+        let (left, problems) = match json::table(config) {
+            Some(left) => (left, vec![]),
+            None => (vec![], vec![(String::new(), "must be a table".into())]),
         };
-        Settings {
-            left,
-            known: vec![],
-            problems,
-        }
+        Settings { left, known: vec![], problems }
     }
 
     /// A text; `None` without one.
     pub fn text(&mut self, key: &'static str) -> Option<String> {
         match self.take(key)? {
-            Value::String(text) if !text.is_empty() => Some(text),
+            Value::Text(text) if !text.is_empty() => Some(text),
             _ => self.wrong(key, "must be a text that is not empty"),
         }
     }
@@ -57,14 +55,13 @@ impl Settings {
 
     /// A duration such as `"5s"`, in milliseconds.
     pub fn duration(&mut self, key: &'static str, default: &'static str, range: RangeInclusive<i64>) -> i64 {
-        self.duration_if(key, range)
-            .unwrap_or_else(|| milliseconds(default).expect("a default is valid"))
+        self.duration_if(key, range).unwrap_or_else(|| milliseconds(default).expect("a default is valid"))
     }
 
     /// The same without a default.
     pub fn duration_if(&mut self, key: &'static str, range: RangeInclusive<i64>) -> Option<i64> {
         let given = self.take(key)?;
-        match given.as_str().and_then(milliseconds) {
+        match text_of(&given).and_then(milliseconds) {
             Some(time) if range.contains(&time) => Some(time),
             Some(_) => {
                 let (least, most) = (range.start(), range.end());
@@ -76,11 +73,8 @@ impl Settings {
 
     /// A share such as `"5%"` or `"0.25%"`, in millionths.
     pub fn share(&mut self, key: &'static str, default: &'static str) -> i32 {
-        let given = match self.take(key) {
-            Some(given) => given,
-            None => Value::String(default.into()),
-        };
-        let text = given.as_str().and_then(|text| text.strip_suffix('%'));
+        let given = self.take(key).unwrap_or_else(|| Value::Text(default.into()));
+        let text = text_of(&given).and_then(|text| text.strip_suffix('%'));
         match text.and_then(|text| decimal(text, 4)) {
             Some(share) if share <= 1_000_000 => share as i32,
             _ => {
@@ -95,8 +89,7 @@ impl Settings {
         let Some(given) = self.take(key) else {
             return default;
         };
-        let text = given.is_number().then(|| given.to_string());
-        match text.and_then(|text| decimal(&text, 3)) {
+        match number_of(&given, 3) {
             Some(factor) if range.contains(&factor) => factor,
             _ => {
                 let (least, most) = (range.start() / 1000, range.end() / 1000);
@@ -108,15 +101,15 @@ impl Settings {
 
     /// A whole number.
     pub fn whole(&mut self, key: &'static str, default: i64, range: RangeInclusive<i64>) -> i64 {
-        match self.take(key) {
-            None => default,
-            Some(given) => match given.as_i64() {
-                Some(number) if range.contains(&number) => number,
-                _ => {
-                    let wrong = format!("must be a whole number from {} to {}", range.start(), range.end());
-                    self.wrong(key, &wrong).unwrap_or(default)
-                }
-            },
+        let Some(given) = self.take(key) else {
+            return default;
+        };
+        match number_of(&given, 0) {
+            Some(number) if range.contains(&number) => number,
+            _ => {
+                let wrong = format!("must be a whole number from {} to {}", range.start(), range.end());
+                self.wrong(key, &wrong).unwrap_or(default)
+            }
         }
     }
 
@@ -130,15 +123,29 @@ impl Settings {
     pub fn finish(mut self) -> Vec<Problem> {
         let known = self.known.join("`, `");
         for (key, _) in self.left {
-            self.problems
-                .push((key, format!("unknown; the keys are `{known}`")));
+            self.problems.push((key, format!("unknown; the keys are `{known}`")));
         }
         self.problems
     }
 
     fn take(&mut self, key: &'static str) -> Option<Value> {
         self.known.push(key);
-        self.left.remove(key)
+        let place = self.left.iter().position(|(it, _)| it == key)?;
+        Some(self.left.remove(place).1)
+    }
+}
+
+fn text_of(value: &Value) -> Option<&str> {
+    match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn number_of(value: &Value, places: usize) -> Option<i64> {
+    match value {
+        Value::Number(text) => decimal(text, places),
+        _ => None,
     }
 }
 
@@ -158,13 +165,14 @@ fn milliseconds(text: &str) -> Option<i64> {
 
 /// `12`, `12.5`: in units of 10 to the −`places`.
 fn decimal(text: &str, places: usize) -> Option<i64> {
-    let (whole, rest) = text.split_once('.').unwrap_or((text, "0"));
+    let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
-    if !digits(whole) || !digits(rest) || whole.len() > 9 || rest.len() > places {
+    if !digits(whole) || whole.len() > 9 || rest.len() > places || (text.contains('.') && !digits(rest)) {
         return None;
     }
-    let scaled = |text: &str, places: usize| text.parse::<i64>().ok().map(|it| it * 10_i64.pow(places as u32));
-    Some(scaled(whole, places)? + scaled(rest, places - rest.len())?)
+    let digits = whole.bytes().chain(rest.bytes());
+    let number = digits.fold(0, |number, digit| number * 10 + i64::from(digit - b'0'));
+    Some(number * 10_i64.pow((places - rest.len()) as u32))
 }
 
 #[cfg(test)]
@@ -173,7 +181,8 @@ mod tests {
 
     #[test]
     fn everything_wrong_is_said_at_once() {
-        let mut settings = Settings::read(r#"{ "window": "5", "share": "101%", "windows": 1, "spill": 1e3 }"#);
+        let mut settings =
+            Settings::read(r#"{ "window": "5", "share": "101%", "windows": 1, "spill": 1e3 }"#);
         assert_eq!(settings.duration("window", "5s", 1..=10_000), 5000);
         assert_eq!(settings.share("share", "1%"), 0);
         assert_eq!(settings.factor("spill", 1500, 1000..=100_000), 1500);
