@@ -53,7 +53,12 @@ enum Encoding {
 pub fn run(args: &PluginArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Inspect { files } => inspect(files),
-        Command::Build { module, output, world, text } => {
+        Command::Build {
+            module,
+            output,
+            world,
+            text,
+        } => {
             let core = std::fs::read(module).with_context(|| format!("cannot read {}", module.display()))?;
             let text = match text {
                 Encoding::Utf8 => Text::Utf8,
@@ -74,20 +79,38 @@ fn inspect(files: &[PathBuf]) -> anyhow::Result<ExitCode> {
     let host = policies::bare_host()?;
     let mut refused = false;
     for file in files {
-        let found = host.inspect(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let found = host
+            .inspect(file)
+            .with_context(|| format!("cannot read {}", file.display()))?;
         refused |= found.refusal.is_some();
         print!("{}", shown(&file.display().to_string(), &found));
     }
-    Ok(if refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if refused {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 fn shown(file: &str, found: &Inspection) -> String {
     use std::fmt::Write;
-    let mut text = format!("{file}\n  size      {} bytes\n  sha256    {}\n", found.size, found.digest);
-    let contracts = if found.contracts.is_empty() { "none".to_owned() } else { found.contracts.join(", ") };
+    let mut text = format!(
+        "{file}\n  size      {} bytes\n  sha256    {}\n",
+        found.size, found.digest
+    );
+    let contracts = if found.contracts.is_empty() {
+        "none".to_owned()
+    } else {
+        found.contracts.join(", ")
+    };
     let _ = writeln!(text, "  contract  forebay:policy {contracts}");
     for export in &found.exports {
-        let _ = writeln!(text, "  exports   {}{}", export.name, if export.used { "" } else { " (ignored)" });
+        let _ = writeln!(
+            text,
+            "  exports   {}{}",
+            export.name,
+            if export.used { "" } else { " (ignored)" }
+        );
     }
     for import in &found.imports {
         let from = match import.from {

@@ -30,7 +30,11 @@ pub(super) fn loader(
     }
     let components = Components::new(config, Arc::new(Told(messages.clone())), epoch)?;
     for remark in components.host.remarks() {
-        messages.tell(crate::observe::messages::Level::Warn, "the host of policies", &[("remark", remark)]);
+        messages.tell(
+            crate::observe::messages::Level::Warn,
+            "the host of policies",
+            &[("remark", remark)],
+        );
     }
     Ok(Some(Arc::new(components)))
 }
@@ -46,9 +50,16 @@ impl Components {
             mode: Mode::Live,
             threads: config.process.workers + 1,
             attachments: config.process.attachments_max,
-            cache: config.process.plugin_cache.as_ref().map(|cache| cache.path.clone()),
+            cache: config
+                .process
+                .plugin_cache
+                .as_ref()
+                .map(|cache| cache.path.clone()),
         };
-        Ok(Components { host: Host::new(&settings, journal)?, epoch })
+        Ok(Components {
+            host: Host::new(&settings, journal)?,
+            epoch,
+        })
     }
 }
 
@@ -61,21 +72,34 @@ impl Loader for Components {
 
     fn load(&self, policy: &model::Policy, setup: &Setup) -> Result<Arc<dyn Attachment>, String> {
         let pinned = policy.sha256.map(Digest::from);
-        let loaded = self.host.load(&policy.component.path, pinned).map_err(|error| error.to_string())?;
+        let loaded = self
+            .host
+            .load(&policy.component.path, pinned)
+            .map_err(|error| error.to_string())?;
         let limits = Limits {
             deadline: policy.deadline,
             mean_max: Some(policy.mean_max),
             memory_max: policy.memory_max,
             ..Limits::default()
         };
-        loaded.attach(setup, limits, self.epoch.elapsed()).map_err(|error| error.to_string())
+        loaded
+            .attach(setup, limits, self.epoch.elapsed())
+            .map_err(|error| error.to_string())
     }
 }
 
 /// A host for looking at files, outside of any proxy.
 pub(super) fn bare_host() -> anyhow::Result<Arc<Host>> {
-    let settings = Settings { mode: Mode::Live, threads: 1, attachments: 1, cache: None };
-    Ok(Host::new(&settings, Arc::new(Told(Messages::to_stderr(crate::observe::messages::Level::Warn)?)))?)
+    let settings = Settings {
+        mode: Mode::Live,
+        threads: 1,
+        attachments: 1,
+        cache: None,
+    };
+    Ok(Host::new(
+        &settings,
+        Arc::new(Told(Messages::to_stderr(crate::observe::messages::Level::Warn)?)),
+    )?)
 }
 
 /// The name that a packed component is given beside its module.

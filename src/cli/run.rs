@@ -310,7 +310,11 @@ impl Running {
 
 /// Who loads the policies of a configuration.
 #[cfg(feature = "wasm")]
-fn loader(config: &Config, messages: &Messages, epoch: Instant) -> anyhow::Result<Option<Arc<dyn control::Loader>>> {
+fn loader(
+    config: &Config,
+    messages: &Messages,
+    epoch: Instant,
+) -> anyhow::Result<Option<Arc<dyn control::Loader>>> {
     super::policies::loader(config, messages, epoch)
 }
 

@@ -25,8 +25,8 @@ use crate::shared::statistics::{PerWorker, WorkerStatistics};
 use crate::shared::table::Admin;
 use anyhow::{Context, bail};
 use parking_lot::{Condvar, Mutex};
-use policies::Policies;
 pub use planning::Planning;
+use policies::Policies;
 pub use policies::{Loader, Told};
 use registry::Registry;
 use std::path::PathBuf;
@@ -114,7 +114,10 @@ impl Control {
             bail!("{}", errors.join("\n"));
         }
         let published = Arc::new(Published::from_pointee(registry.build(&config, &policies)));
-        parts.process.set_ratios(config.process.pool_low_fd_ratio, config.process.pool_high_fd_ratio);
+        parts.process.set_ratios(
+            config.process.pool_low_fd_ratio,
+            config.process.pool_high_fd_ratio,
+        );
         Ok(Control {
             published,
             postboxes: parts.postboxes,
@@ -128,7 +131,12 @@ impl Control {
             loader: parts.loader,
             workers,
             changed: Condvar::new(),
-            state: Mutex::new(Steering { registry, policies, config, bound: Vec::new() }),
+            state: Mutex::new(Steering {
+                registry,
+                policies,
+                config,
+                bound: Vec::new(),
+            }),
         })
     }
 
@@ -221,13 +229,16 @@ impl Control {
         // A policy that cannot be loaded leaves the one at work; the rest of the configuration is taken up.
         let errors = state.policies.load(&config, self.loader.as_deref(), self.workers);
         for error in &errors {
-            self.messages.tell(Level::Error, "a policy stays as it was", &[("error", error)]);
+            self.messages
+                .tell(Level::Error, "a policy stays as it was", &[("error", error)]);
         }
         // Nothing fails from here on. Who waits on a listener that goes is accepted under the rules it came for.
         for bound in &gone {
             self.close(bound);
         }
-        let Steering { registry, policies, .. } = &mut *state;
+        let Steering {
+            registry, policies, ..
+        } = &mut *state;
         self.published.store(Arc::new(registry.build(&config, policies)));
         let mut now_bound: Vec<Bound> = kept;
         for bound in &mut now_bound {
@@ -395,7 +406,12 @@ impl Control {
     /// There is no such server now.
     pub fn set_server_admin(&self, backend: &str, server: &str, admin: Admin) -> Result<(), String> {
         let mut steering = self.state.lock();
-        let Steering { registry, config, policies, .. } = &mut *steering;
+        let Steering {
+            registry,
+            config,
+            policies,
+            ..
+        } = &mut *steering;
         let present = config
             .backends
             .iter()

@@ -51,14 +51,20 @@ struct Figures {
 impl Planning {
     /// A planner for the policies of a control. `epoch` is the clock's zero of the workers.
     pub fn new(control: Arc<Control>, epoch: Instant) -> Planning {
-        Planning { control, epoch, seats: BTreeMap::new() }
+        Planning {
+            control,
+            epoch,
+            seats: BTreeMap::new(),
+        }
     }
 
     /// Plans until the process stops.
     pub fn run(mut self) {
         while !self.control.is_stopping() {
             let next = self.turn();
-            let wait = next.saturating_duration_since(Instant::now()).max(PUBLICATION_MIN);
+            let wait = next
+                .saturating_duration_since(Instant::now())
+                .max(PUBLICATION_MIN);
             self.control.wait_for_change(wait);
         }
     }
@@ -87,7 +93,11 @@ impl Planning {
             }
             // A picker is shown the latencies of the day; a planner has just seen them.
             if plan.is_some() || due && seat.attached.attachment.offers().pick {
-                all.push(News { backend: backend.clone(), plan, latencies: seat.latencies() });
+                all.push(News {
+                    backend: backend.clone(),
+                    plan,
+                    latencies: seat.latencies(),
+                });
             }
             next = next.min(seat.next).min(seat.ends.unwrap_or(next));
         }
@@ -101,7 +111,9 @@ impl Planning {
     fn take_seats(&mut self) {
         let wanted = self.control.planners();
         self.seats.retain(|backend, seat| {
-            wanted.iter().any(|(name, attached)| name == backend && Arc::ptr_eq(attached, &seat.attached))
+            wanted
+                .iter()
+                .any(|(name, attached)| name == backend && Arc::ptr_eq(attached, &seat.attached))
         });
         let now = Instant::now();
         for (backend, attached) in wanted {
@@ -131,7 +143,10 @@ impl Seat {
             }
         }
         let generation = control.generation();
-        let entry = generation.backends.iter().find(|entry| *entry.table.name == *backend)?;
+        let entry = generation
+            .backends
+            .iter()
+            .find(|entry| *entry.table.name == *backend)?;
         let figures = &mut self.figures;
         let tags = control.tags(backend);
         let tags: Vec<Vec<(&str, &str)>> = tags.iter().map(|tags| lend(tags)).collect();
@@ -164,16 +179,29 @@ impl Seat {
             })
             .collect();
         let planner = self.planner.as_mut()?;
-        let answer = planner.plan(&PlanView { now, servers: &servers });
-        control.count_plan(&self.attached, answer.as_ref().map(Option::is_some).map_err(|fault| *fault));
+        let answer = planner.plan(&PlanView {
+            now,
+            servers: &servers,
+        });
+        control.count_plan(
+            &self.attached,
+            answer.as_ref().map(Option::is_some).map_err(|fault| *fault),
+        );
         answer.ok().flatten()
     }
 }
 
 impl Seat {
     fn latencies(&self) -> BTreeMap<String, i32> {
-        let shown = |figures: &Figures| figures.latency.map_or(-1, |us| us.min(f64::from(i32::MAX)) as i32);
-        self.figures.iter().map(|(name, figures)| (name.clone(), shown(figures))).collect()
+        let shown = |figures: &Figures| {
+            figures
+                .latency
+                .map_or(-1, |us| us.min(f64::from(i32::MAX)) as i32)
+        };
+        self.figures
+            .iter()
+            .map(|(name, figures)| (name.clone(), shown(figures)))
+            .collect()
     }
 }
 
@@ -194,13 +222,20 @@ impl Figures {
             self.latency = Some(self.latency.map_or(mean, |old| old + LATENCY_GAIN * (mean - old)));
         }
         let since = (timed - self.timed, failed.saturating_sub(self.failed));
-        *self = Figures { timed, time, failed, latency: self.latency };
+        *self = Figures {
+            timed,
+            time,
+            failed,
+            latency: self.latency,
+        };
         since
     }
 }
 
 fn lend(tags: &[(String, String)]) -> Vec<(&str, &str)> {
-    tags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    tags.iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect()
 }
 
 impl Control {
@@ -229,8 +264,14 @@ impl Control {
 
     fn tags(&self, backend: &str) -> Vec<Vec<(String, String)>> {
         let state = self.state.lock();
-        let of = |backend: &model::Backend| backend.servers.iter().map(|server| server.tags.clone()).collect();
-        state.config.backends.iter().find(|one| one.name == backend).map_or_else(Vec::new, of)
+        let of =
+            |backend: &model::Backend| backend.servers.iter().map(|server| server.tags.clone()).collect();
+        state
+            .config
+            .backends
+            .iter()
+            .find(|one| one.name == backend)
+            .map_or_else(Vec::new, of)
     }
 
     fn publish_news(&self, news: &[News]) {

@@ -68,13 +68,20 @@ impl Policies {
         let mut errors = Vec::new();
         for (kind, place, policy) in attachments(config) {
             let setup = setup(config, policy, kind, place);
-            let known = self.known.entry((policy.name.clone(), kind, place.to_owned())).or_insert_with(|| Known {
-                // One shard more: the control thread asks for plans.
-                statistics: Arc::new(PerWorker::new(workers + 1, PolicyStatistics::default)),
-                loaded: None,
-            });
+            let known = self
+                .known
+                .entry((policy.name.clone(), kind, place.to_owned()))
+                .or_insert_with(|| Known {
+                    // One shard more: the control thread asks for plans.
+                    statistics: Arc::new(PerWorker::new(workers + 1, PolicyStatistics::default)),
+                    loaded: None,
+                });
             if let Err(error) = known.load(policy, setup, loader) {
-                errors.push(format!("policy {:?} at {} {place:?}: {error}", policy.name, kind.word()));
+                errors.push(format!(
+                    "policy {:?} at {} {place:?}: {error}",
+                    policy.name,
+                    kind.word()
+                ));
             }
         }
         let used: Vec<Place> = attachments(config)
@@ -111,9 +118,8 @@ impl Known {
     ) -> Result<(), String> {
         let loader = loader.ok_or("this build has no host for WebAssembly components (feature `wasm`)")?;
         let digest = loader.digest(policy)?;
-        let same = |loaded: &Loaded| {
-            loaded.digest == digest && loaded.settings == *policy && loaded.setup == setup
-        };
+        let same =
+            |loaded: &Loaded| loaded.digest == digest && loaded.settings == *policy && loaded.setup == setup;
         if self.loaded.as_ref().is_some_and(same) {
             return Ok(());
         }
@@ -125,7 +131,12 @@ impl Known {
                 model::OnFault::Deny => OnFault::Deny,
             },
         });
-        self.loaded = Some(Loaded { digest, settings: policy.clone(), setup, attached });
+        self.loaded = Some(Loaded {
+            digest,
+            settings: policy.clone(),
+            setup,
+            attached,
+        });
         Ok(())
     }
 }
@@ -142,12 +153,14 @@ impl Kind {
 /// Every place where a config attaches a policy.
 pub(super) fn attachments(config: &Config) -> impl Iterator<Item = (Kind, &str, &model::Policy)> {
     let policy = |at: model::PolicyRef| &config.policies[usize::from(at.0)];
-    let backends = config.backends.iter().filter_map(move |backend| {
-        Some((Kind::Backend, backend.name.as_str(), policy(backend.policy?)))
-    });
-    let listeners = config.listeners.iter().filter_map(move |listen| {
-        Some((Kind::Listener, listen.name.as_str(), policy(listen.route_policy?)))
-    });
+    let backends = config
+        .backends
+        .iter()
+        .filter_map(move |backend| Some((Kind::Backend, backend.name.as_str(), policy(backend.policy?))));
+    let listeners = config
+        .listeners
+        .iter()
+        .filter_map(move |listen| Some((Kind::Listener, listen.name.as_str(), policy(listen.route_policy?))));
     backends.chain(listeners)
 }
 
@@ -162,7 +175,11 @@ fn setup(config: &Config, policy: &model::Policy, kind: Kind, place: &str) -> Se
     if kind == Kind::Listener
         && let Some(listen) = config.listeners.iter().find(|listen| listen.name == place)
     {
-        setup.backends = config.backends.iter().map(|backend| backend.name.clone()).collect();
+        setup.backends = config
+            .backends
+            .iter()
+            .map(|backend| backend.name.clone())
+            .collect();
         setup.redirects = listen.redirects().map(|(name, _)| name.to_owned()).collect();
         setup.responses = listen.responses().map(|(name, _)| name.to_owned()).collect();
     }
@@ -181,24 +198,45 @@ impl Journal for Told {
             Level::Info => messages::Level::Info,
             Level::Debug => messages::Level::Debug,
         };
-        self.0.say(level, "a policy says", &[("policy", &who.policy), ("at", &who.place), ("text", &text)]);
+        self.0.say(
+            level,
+            "a policy says",
+            &[("policy", &who.policy), ("at", &who.place), ("text", &text)],
+        );
     }
 
     fn fault(&self, who: &Attached, fault: Fault, detail: &str) {
-        let fields: messages::Fields =
-            &[("policy", &who.policy), ("at", &who.place), ("reason", &fault.word()), ("detail", &detail)];
-        self.0.say(messages::Level::Warn, "an answer of a policy was not used", fields);
+        let fields: messages::Fields = &[
+            ("policy", &who.policy),
+            ("at", &who.place),
+            ("reason", &fault.word()),
+            ("detail", &detail),
+        ];
+        self.0.say(
+            messages::Level::Warn,
+            "an answer of a policy was not used",
+            fields,
+        );
     }
 
     fn paused(&self, who: &Attached, why: Fault, pause: Duration) {
         let seconds = pause.as_secs_f64();
-        let fields: messages::Fields =
-            &[("policy", &who.policy), ("at", &who.place), ("reason", &why.word()), ("seconds", &seconds)];
-        self.0.say(messages::Level::Error, "a policy is in quarantine: the native one decides", fields);
+        let fields: messages::Fields = &[
+            ("policy", &who.policy),
+            ("at", &who.place),
+            ("reason", &why.word()),
+            ("seconds", &seconds),
+        ];
+        self.0.say(
+            messages::Level::Error,
+            "a policy is in quarantine: the native one decides",
+            fields,
+        );
     }
 
     fn resumed(&self, who: &Attached) {
         let fields: messages::Fields = &[("policy", &who.policy), ("at", &who.place)];
-        self.0.say(messages::Level::Notice, "a policy is asked again", fields);
+        self.0
+            .say(messages::Level::Notice, "a policy is asked again", fields);
     }
 }

@@ -77,10 +77,16 @@ impl Registry {
     /// The next generation, for a config that was checked.
     pub(super) fn build(&mut self, config: &Config, policies: &Policies) -> Generation<Connection, Address> {
         self.generation += 1;
-        let backends: Vec<_> =
-            config.backends.iter().map(|backend| self.backend(backend, config, policies)).collect();
-        let entries: Vec<_> =
-            config.listeners.iter().map(|listen| self.listener(listen, config, policies)).collect();
+        let backends: Vec<_> = config
+            .backends
+            .iter()
+            .map(|backend| self.backend(backend, config, policies))
+            .collect();
+        let entries: Vec<_> = config
+            .listeners
+            .iter()
+            .map(|listen| self.listener(listen, config, policies))
+            .collect();
         let mut listeners: Vec<Option<ListenerEntry>> = vec![None; self.listeners.len()];
         for (id, entry) in entries {
             listeners[usize::from(id.0)] = Some(entry);
@@ -101,8 +107,12 @@ impl Registry {
         self.generation += 1;
         let mut backends = former.backends.clone();
         for entry in &mut backends {
-            let Some(news) = news.iter().find(|news| *news.backend == *entry.table.name) else { continue };
-            let Some(known) = self.backends.get_mut(&news.backend) else { continue };
+            let Some(news) = news.iter().find(|news| *news.backend == *entry.table.name) else {
+                continue;
+            };
+            let Some(known) = self.backends.get_mut(&news.backend) else {
+                continue;
+            };
             known.latencies.clone_from(&news.latencies);
             match &news.plan {
                 Some(Some(plan)) => {
@@ -120,12 +130,18 @@ impl Registry {
                 policy.shown = known.shown(&entry.table);
             }
         }
-        Generation { number: self.generation, listeners: former.listeners.clone(), backends }
+        Generation {
+            number: self.generation,
+            listeners: former.listeners.clone(),
+            backends,
+        }
     }
 
     /// Rises when the servers of a backend are others, or other than they were; not with a plan.
     pub(super) fn servers_generation(&self, backend: &str) -> u64 {
-        self.backends.get(backend).map_or(0, |known| known.servers_generation)
+        self.backends
+            .get(backend)
+            .map_or(0, |known| known.servers_generation)
     }
 
     /// The runtime state of a server, for the generation that is built next.
@@ -203,7 +219,10 @@ impl Registry {
         known.servers_generation += 1;
         known.table = Some(table.clone());
         known.zones = backend.servers.iter().map(zone).collect();
-        let policy = attached.map(|attached| BackendPolicy { attached, shown: known.shown(&table) });
+        let policy = attached.map(|attached| BackendPolicy {
+            attached,
+            shown: known.shown(&table),
+        });
         let statistics = known.statistics.clone();
         BackendEntry {
             policy,
@@ -269,9 +288,13 @@ impl KnownBackend {
         let mut columns = Columns::default();
         for (at, entry) in table.entries.iter().enumerate() {
             let name = entry.server.name.to_string();
-            columns.latencies.push(self.latencies.get(&name).copied().unwrap_or(-1));
+            columns
+                .latencies
+                .push(self.latencies.get(&name).copied().unwrap_or(-1));
             columns.names.push(name);
-            columns.zones.push(self.zones.get(at).cloned().unwrap_or_default());
+            columns
+                .zones
+                .push(self.zones.get(at).cloned().unwrap_or_default());
             columns.weights.push(table.weight(ServerIndex(at as u16)) as i32);
             columns.states.push(match entry.state {
                 Admin::Ready => State::Ready,
@@ -280,7 +303,10 @@ impl KnownBackend {
             } as i32);
             columns.limits.push(i32::try_from(entry.limit).unwrap_or(-1));
         }
-        ShownTable(Shown { columns: Arc::new(columns), live: table.clone() })
+        ShownTable(Shown {
+            columns: Arc::new(columns),
+            live: table.clone(),
+        })
     }
 }
 

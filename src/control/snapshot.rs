@@ -6,13 +6,13 @@ use crate::decide::cause::Cause;
 use crate::decide::reuse::{CloseReason, OpenReason};
 use crate::net::{Address, Connection};
 use crate::observe::snapshot::{
-    Backend, Count, Listener, LogCounts, Policy, Process, Server, ServerTotals, Snapshot, State, StatusClasses,
-    Worker,
+    Backend, Count, Listener, LogCounts, Policy, Process, Server, ServerTotals, Snapshot, State,
+    StatusClasses, Worker,
 };
 
-use crate::shared::generation::{BackendEntry, ListenerEntry};
 use crate::policy::Fault;
 use crate::shared::generation::AttachedPolicy;
+use crate::shared::generation::{BackendEntry, ListenerEntry};
 use crate::shared::statistics::{self, BackendStatistics, Counter, PerWorker, Phase, ServerStatistics};
 use crate::shared::table::{Admin, Entry};
 use std::sync::Arc;

@@ -421,7 +421,11 @@ pub(super) const SERVER: &[Family<Server>] = &[
 
 /// `forebay_policy_…{policy,attachment}`, all ours.
 pub(super) const POLICY: &[Family<Policy>] = &[
-    row("policy_calls", "Questions that reached the policy (ours)", Read::Counter(|policy| policy.calls)),
+    row(
+        "policy_calls",
+        "Questions that reached the policy (ours)",
+        Read::Counter(|policy| policy.calls),
+    ),
     row(
         "policy_abstained",
         "Answers without an opinion (ours)",
@@ -438,7 +442,6 @@ pub(super) const POLICY: &[Family<Policy>] = &[
         Read::Causes("reason", |policy| &policy.faults),
     ),
 ];
-
 
 const fn row<T>(name: &'static str, help: &'static str, read: Read<T>) -> Family<T> {
     Family { name, help, read }

@@ -91,7 +91,13 @@ impl Collector for Scrape {
         encode_all(families::SERVER, of_server, &mut out)?;
         let of_policy = policies.iter().map(|policy| {
             let name = |text: &String| text.clone();
-            (vec![("policy", name(&policy.name)), ("attachment", name(&policy.attachment))], policy)
+            (
+                vec![
+                    ("policy", name(&policy.name)),
+                    ("attachment", name(&policy.attachment)),
+                ],
+                policy,
+            )
         });
         encode_all(families::POLICY, of_policy, &mut out)
     }

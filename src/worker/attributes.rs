@@ -53,7 +53,12 @@ pub(super) fn values(gathered: &[u8], count: usize) -> Values<'_> {
 
 /// Appends one value; `false` if the request has none.
 fn append(attribute: &Attribute, source: Source<'_>, out: &mut Vec<u8>) -> bool {
-    let Source { head, bytes, client, listener } = source;
+    let Source {
+        head,
+        bytes,
+        client,
+        listener,
+    } = source;
     match attribute {
         Attribute::Method => out.extend_from_slice(head.method_name(bytes)),
         Attribute::Scheme => out.extend_from_slice(b"http"),
@@ -106,10 +111,12 @@ pub(super) fn append_host(authority: &[u8], out: &mut Vec<u8>) {
 
 /// The first value of a query parameter, as sent.
 fn parameter<'a>(query: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    query.split(|byte| *byte == b'&').find_map(|pair| match memchr::memchr(b'=', pair) {
-        Some(at) => (&pair[..at] == name.as_bytes()).then(|| &pair[at + 1..]),
-        None => (pair == name.as_bytes()).then_some(&pair[pair.len()..]),
-    })
+    query
+        .split(|byte| *byte == b'&')
+        .find_map(|pair| match memchr::memchr(b'=', pair) {
+            Some(at) => (&pair[..at] == name.as_bytes()).then(|| &pair[at + 1..]),
+            None => (pair == name.as_bytes()).then_some(&pair[pair.len()..]),
+        })
 }
 
 /// The value of the first cookie of that name in a `Cookie` field (RFC 6265 §4.2).
@@ -131,16 +138,41 @@ mod tests {
         let bytes = b"GET /a/b?x=1&user=me&x=2 HTTP/1.1\r\nHost: App.Test:80\r\nX-A: one\r\nx-a: two\r\n\
             Cookie: a=1; sid=s=3\r\nCookie: b=2\r\n\r\n";
         let mut head = RequestHead::default();
-        let limits = Limits { head_max: 4096, request_line_max: 1024, headers_max: 32 };
+        let limits = Limits {
+            head_max: 4096,
+            request_line_max: 1024,
+            headers_max: 32,
+        };
         parse_request(bytes, &limits, &mut head).unwrap();
         let names = [
-            "method", "scheme", "host", "path", "query", "query:user", "query:none", "header:X-A", "header:None",
-            "cookie:sid", "cookie:b", "cookie:c", "client-address", "listener",
+            "method",
+            "scheme",
+            "host",
+            "path",
+            "query",
+            "query:user",
+            "query:none",
+            "header:X-A",
+            "header:None",
+            "cookie:sid",
+            "cookie:b",
+            "cookie:c",
+            "client-address",
+            "listener",
         ];
         let wanted: Vec<Attribute> = names.iter().map(|name| Attribute::parse(name).unwrap()).collect();
         let client = Some("10.0.0.7".parse().unwrap());
         let mut out = Vec::new();
-        gather(&wanted, Source { head: &head, bytes, client, listener: "web" }, &mut out);
+        gather(
+            &wanted,
+            Source {
+                head: &head,
+                bytes,
+                client,
+                listener: "web",
+            },
+            &mut out,
+        );
         let found = values(&out, wanted.len());
         let shown: Vec<&str> = found[..wanted.len()]
             .iter()
@@ -149,8 +181,20 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "GET", "http", "app.test", "/a/b", "x=1&user=me&x=2", "me", "-", "one, two", "-", "s=3", "2", "-",
-                "10.0.0.7", "web"
+                "GET",
+                "http",
+                "app.test",
+                "/a/b",
+                "x=1&user=me&x=2",
+                "me",
+                "-",
+                "one, two",
+                "-",
+                "s=3",
+                "2",
+                "-",
+                "10.0.0.7",
+                "web"
             ]
         );
         assert!(found[wanted.len()..].iter().all(Option::is_none));

@@ -1,17 +1,15 @@
 //! From a complete head to an exchange: route, edits, the request as it will go out, the first bytes of its body.
 
-use super::client::Answered;
 use super::Worker;
 use super::attributes;
+use super::client::Answered;
 use super::consult::{Consulted, apply_edits};
 use super::session::{Account, Delivery, Keep, Live, Phase, TunnelEnds};
 use crate::decide::cause::Cause;
 use crate::decide::exchange::{Arrival, Asked, Event, Exchange, Idempotent};
 use crate::decide::reuse::OpenReason;
 use crate::decide::route::{self, Action, BackendRef, NO_ROUTE_STATUS, Outcome};
-use crate::http1::{
-    self, Body, BodyError, Framing, Method, Output, RequestHead, TrailerLimits,
-};
+use crate::http1::{self, Body, BodyError, Framing, Method, Output, RequestHead, TrailerLimits};
 use crate::net::Key;
 use crate::policy::Message;
 use crate::shared::generation::ListenerEntry;

@@ -31,7 +31,12 @@ impl Worker {
     pub(super) fn choose(&mut self, exchange: Key, avoid: Option<ServerIndex>) -> Option<ServerIndex> {
         let asked = self.ask_picker(exchange, avoid);
         let worker = self.id;
-        let Worker { tables, exchanges, random, .. } = self;
+        let Worker {
+            tables,
+            exchanges,
+            random,
+            ..
+        } = self;
         let live = exchanges.get_mut(exchange)?;
         let entry = &tables.get(live.generation).backends[usize::from(live.backend)];
         let statistics = entry.statistics.of(worker);
@@ -64,7 +69,13 @@ impl Worker {
     /// The answer of the backend's policy, if it has one that can be followed.
     fn ask_picker(&mut self, exchange: Key, avoid: Option<ServerIndex>) -> Option<ServerIndex> {
         let (worker, now) = (self.id, self.policy_now());
-        let Worker { tables, exchanges, random, policies, .. } = self;
+        let Worker {
+            tables,
+            exchanges,
+            random,
+            policies,
+            ..
+        } = self;
         let live = exchanges.get(exchange)?;
         let gathered = live.attributes.as_ref()?;
         // Its instance knows the servers of the current table only.
@@ -75,7 +86,11 @@ impl Worker {
         let (policy, attached) = policies.picker(table.id.0 as usize)?.ask(now)?;
         let count = attached.attachment.offers().attributes.len();
         let values = attributes::values(gathered, count);
-        let asked = Asked { now, seed: seed(random), attributes: &values[..count] };
+        let asked = Asked {
+            now,
+            seed: seed(random),
+            attributes: &values[..count],
+        };
         let answer = pick(policy, attached, worker, &asked, avoid, &**table);
         self.after_guest(answer.err());
         answer.ok().flatten()
@@ -84,20 +99,36 @@ impl Worker {
     /// What the listener's policy wants, after its rules have chosen. Its edits are in `edits`.
     pub(super) fn ask_router(&mut self, key: Key, place: u32, head: &RequestHead, bytes: &[u8]) -> Consulted {
         let (worker, now) = (self.id, self.policy_now());
-        let Worker { tables, sessions, random, policies, edits, gathered, .. } = self;
+        let Worker {
+            tables,
+            sessions,
+            random,
+            policies,
+            edits,
+            gathered,
+            ..
+        } = self;
         edits.clear();
         let Some(session) = sessions.get(key).filter(|_| place == tables.current()) else {
             return Consulted::NoOpinion;
         };
-        let Some(entry) = tables.get(place).listener(session.listener) else { return Consulted::NoOpinion };
-        let Some(instance) = policies.router(session.listener) else { return Consulted::NoOpinion };
+        let Some(entry) = tables.get(place).listener(session.listener) else {
+            return Consulted::NoOpinion;
+        };
+        let Some(instance) = policies.router(session.listener) else {
+            return Consulted::NoOpinion;
+        };
         let Some((policy, attached)) = instance.ask(now) else {
             return refused(entry.policy.as_ref().map(|attached| attached.on_fault));
         };
         let offers = attached.attachment.offers();
         let client = session.client.ip();
-        let source =
-            Source { head, bytes, client: (!client.is_unspecified()).then_some(client), listener: &entry.name };
+        let source = Source {
+            head,
+            bytes,
+            client: (!client.is_unspecified()).then_some(client),
+            listener: &entry.name,
+        };
         gathered.clear();
         attributes::gather(&offers.attributes, source, gathered);
         let host_at = gathered.len();
@@ -106,7 +137,11 @@ impl Worker {
         let count = offers.attributes.len();
         let values = attributes::values(texts, count);
         let asked = RouteAsked {
-            asked: Asked { now, seed: seed(random), attributes: &values[..count] },
+            asked: Asked {
+                now,
+                seed: seed(random),
+                attributes: &values[..count],
+            },
             method: head.method_name(bytes),
             host,
             path: head.path(bytes),
@@ -175,7 +210,11 @@ fn pick(
     let second = pick.second.filter(|second| table.usable(*second));
     if table.usable(pick.first) {
         let spare = second.filter(|second| !table.saturated(*second));
-        return Ok(if table.saturated(pick.first) { spare.or(Some(pick.first)) } else { Some(pick.first) });
+        return Ok(if table.saturated(pick.first) {
+            spare.or(Some(pick.first))
+        } else {
+            Some(pick.first)
+        });
     }
     if second.is_none() {
         statistics.unusable.count();

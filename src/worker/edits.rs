@@ -31,11 +31,25 @@ impl Worker {
         backend: BackendRef,
         head: &mut RequestHead,
     ) {
-        let Incoming { key, place, route, asked, bytes } = incoming;
-        let Worker { tables, sessions, additions, edits, .. } = self;
+        let Incoming {
+            key,
+            place,
+            route,
+            asked,
+            bytes,
+        } = incoming;
+        let Worker {
+            tables,
+            sessions,
+            additions,
+            edits,
+            ..
+        } = self;
         let session = sessions.get(*key).expect("the session that sent the head");
         let generation = tables.get(*place);
-        let entry = generation.listener(session.listener).expect("its limits were read");
+        let entry = generation
+            .listener(session.listener)
+            .expect("its limits were read");
         let of_backend = &generation.backends[usize::from(backend.0)].settings.request_edits;
         additions::prepare(&entry.settings, *route, of_backend, asked, head, bytes, additions);
         if let Some(policy) = entry.policy.as_ref().filter(|_| !edits.is_empty()) {
@@ -51,8 +65,20 @@ impl Worker {
         incoming: &Incoming<'_>,
         backend: BackendRef,
     ) -> Option<ResponseEdits> {
-        let Incoming { key, place, route, asked, .. } = incoming;
-        let Worker { tables, sessions, buffers, edits, .. } = self;
+        let Incoming {
+            key,
+            place,
+            route,
+            asked,
+            ..
+        } = incoming;
+        let Worker {
+            tables,
+            sessions,
+            buffers,
+            edits,
+            ..
+        } = self;
         let session = sessions.get(*key)?;
         let generation = tables.get(*place);
         let all = response_edits(generation, session.listener, *route, backend.0);
@@ -60,18 +86,27 @@ impl Worker {
         if !of_policy && all.iter().flatten().all(|edits| edits.is_empty()) {
             return None;
         }
-        let mut made = ResponseEdits { lines: buffers.small(), dropped: Vec::new() };
-        all.iter().flatten().for_each(|edits| edits.render(asked, &mut made.lines));
-        if of_policy
-            && let Some(policy) = &generation.listener(session.listener)?.policy
-        {
+        let mut made = ResponseEdits {
+            lines: buffers.small(),
+            dropped: Vec::new(),
+        };
+        all.iter()
+            .flatten()
+            .for_each(|edits| edits.render(asked, &mut made.lines));
+        if of_policy && let Some(policy) = &generation.listener(session.listener)?.policy {
             let ResponseEdits { lines, dropped } = &mut made;
             *dropped = buffers.small();
             let drop = |name: &[u8]| {
                 dropped.extend_from_slice(name);
                 dropped.push(b'\n');
             };
-            apply_edits(edits, Message::Response, &policy.attachment.offers().headers, drop, lines);
+            apply_edits(
+                edits,
+                Message::Response,
+                &policy.attachment.offers().headers,
+                drop,
+                lines,
+            );
         }
         Some(made)
     }
@@ -84,15 +119,33 @@ impl Worker {
         bytes: &[u8],
     ) {
         self.additions.clear();
-        let Worker { tables, sessions, exchanges, additions, .. } = self;
-        let Some(live) = exchanges.get(exchange) else { return };
+        let Worker {
+            tables,
+            sessions,
+            exchanges,
+            additions,
+            ..
+        } = self;
+        let Some(live) = exchanges.get(exchange) else {
+            return;
+        };
         let Some(made) = &live.response_edits else { return };
-        let Some(session) = sessions.get(live.session) else { return };
-        let all = response_edits(tables.get(live.generation), session.listener, live.route, live.backend);
+        let Some(session) = sessions.get(live.session) else {
+            return;
+        };
+        let all = response_edits(
+            tables.get(live.generation),
+            session.listener,
+            live.route,
+            live.backend,
+        );
         for edits in all.iter().flatten() {
             edits.drop_fields(|name| head.drop_named(bytes, name));
         }
-        let dropped = made.dropped.split(|byte| *byte == b'\n').filter(|name| !name.is_empty());
+        let dropped = made
+            .dropped
+            .split(|byte| *byte == b'\n')
+            .filter(|name| !name.is_empty());
         dropped.for_each(|name| head.drop_named(bytes, name));
         additions.extend_from_slice(&made.lines);
     }
@@ -108,7 +161,9 @@ fn response_edits(
     let listener = generation.listener(listener).map(|entry| &entry.settings);
     [
         listener.map(|settings| &settings.response_edits),
-        listener.zip(route).map(|(settings, at)| &settings.routes.routes[usize::from(at)].response_edits),
+        listener
+            .zip(route)
+            .map(|(settings, at)| &settings.routes.routes[usize::from(at)].response_edits),
         Some(&generation.backends[usize::from(backend)].settings.response_edits),
     ]
 }

@@ -29,14 +29,21 @@ pub(super) struct Instance {
 impl std::fmt::Debug for Policies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let live = |list: &[Option<Instance>]| list.iter().flatten().count();
-        write!(f, "Policies({} pick, {} route)", live(&self.pickers), live(&self.routers))
+        write!(
+            f,
+            "Policies({} pick, {} route)",
+            live(&self.pickers),
+            live(&self.routers)
+        )
     }
 }
 
 impl Instance {
     /// The instance and what it is counted by, if there is a point in asking now.
     pub(super) fn ask(&mut self, now: Duration) -> Option<(&mut dyn Policy, &AttachedPolicy)> {
-        self.policy.ready(now).then_some((&mut *self.policy, &*self.attached))
+        self.policy
+            .ready(now)
+            .then_some((&mut *self.policy, &*self.attached))
     }
 }
 
@@ -53,7 +60,12 @@ impl Policies {
 
     /// Takes up a generation: instances of what is new, none of what is gone, tables shown where they changed.
     pub(super) fn take_up(&mut self, generation: &Current, worker: WorkerId, now: Duration) {
-        let backends = generation.backends.iter().map(|entry| entry.table.id.0 as usize + 1).max().unwrap_or(0);
+        let backends = generation
+            .backends
+            .iter()
+            .map(|entry| entry.table.id.0 as usize + 1)
+            .max()
+            .unwrap_or(0);
         let mut pickers: Vec<Option<Instance>> = (0..backends).map(|_| None).collect();
         for entry in &generation.backends {
             let at = entry.table.id.0 as usize;
@@ -62,7 +74,9 @@ impl Policies {
                 continue;
             }
             let kept = self.pickers.get_mut(at).and_then(Option::take);
-            let Some(mut instance) = renew(kept, &policy.attached, worker, now) else { continue };
+            let Some(mut instance) = renew(kept, &policy.attached, worker, now) else {
+                continue;
+            };
             if instance.shown != entry.table.generation {
                 instance.shown = entry.table.generation;
                 if let Err(fault) = instance.policy.table(&policy.shown.0, now) {
@@ -97,7 +111,11 @@ fn renew(
         return Some(kept);
     }
     match attached.attachment.policy(now) {
-        Ok(policy) => Some(Instance { attached: attached.clone(), policy, shown: 0 }),
+        Ok(policy) => Some(Instance {
+            attached: attached.clone(),
+            policy,
+            shown: 0,
+        }),
         Err(fault) => {
             count(attached, worker, fault);
             None

@@ -81,16 +81,27 @@ pub fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     run_with(args, |demo| {
         let config = crate::config::parse(&demo.config, "demo")?;
         let mut observe = demo.observe;
-        super::run::serve(config, move |snapshot| observe(&seen(snapshot), choices(snapshot)), EVERY)
+        super::run::serve(
+            config,
+            move |snapshot| observe(&seen(snapshot), choices(snapshot)),
+            EVERY,
+        )
     })
 }
 
 fn choices(snapshot: &Snapshot) -> Choices {
     let by = |source: &str| {
         let counts = snapshot.backends.iter().flat_map(|backend| &backend.choices);
-        counts.filter(|count| count.cause == source).map(|count| count.total).sum()
+        counts
+            .filter(|count| count.cause == source)
+            .map(|count| count.total)
+            .sum()
     };
-    Choices { plan: by("plan"), pick: by("pick"), native: by("native") }
+    Choices {
+        plan: by("plan"),
+        pick: by("pick"),
+        native: by("native"),
+    }
 }
 
 fn seen(snapshot: &Snapshot) -> Vec<Seen> {
@@ -148,7 +159,10 @@ fn free_address(port: u16) -> anyhow::Result<SocketAddr> {
 }
 
 fn config(args: &DemoArgs, listen: SocketAddr, servers: &[SocketAddr], component: Option<&Path>) -> String {
-    let workers = args.workers.map(|workers| format!("workers = {workers}\n")).unwrap_or_default();
+    let workers = args
+        .workers
+        .map(|workers| format!("workers = {workers}\n"))
+        .unwrap_or_default();
     let server = |(speed, address): (&Speed, &SocketAddr)| {
         format!("    {{ name = \"{}\", address = \"{address}\" }},\n", speed.name)
     };

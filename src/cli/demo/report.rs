@@ -189,9 +189,17 @@ mod tests {
     #[test]
     fn a_line_is_about_its_interval_only() {
         let mut report = Report::new("curl".to_owned());
-        let first = report.look(&[seen("fast", 300, 1000), seen("slow", 100, 9000)], Choices::default(), seconds(3));
+        let first = report.look(
+            &[seen("fast", 300, 1000), seen("slow", 100, 9000)],
+            Choices::default(),
+            seconds(3),
+        );
         insta::assert_snapshot!(first.unwrap(), @"    3 s     133 req/s   fast  75.0%    1.0 ms   slow  25.0%    9.0 ms");
-        let second = report.look(&[seen("fast", 309, 1000), seen("slow", 100, 9000)], Choices::default(), seconds(6));
+        let second = report.look(
+            &[seen("fast", 309, 1000), seen("slow", 100, 9000)],
+            Choices::default(),
+            seconds(6),
+        );
         insta::assert_snapshot!(second.unwrap(), @"    6 s     3.0 req/s   fast 100.0%    1.0 ms   slow   0.0%      - ms");
         insta::assert_snapshot!(report.summary(), @"
         responses 409 in 6 s
@@ -205,7 +213,10 @@ mod tests {
         let mut report = Report::new("curl http://127.0.0.1:8080/".to_owned());
         let none = [seen("fast", 0, 0)];
         let hint = "    3 s no requests; try curl http://127.0.0.1:8080/";
-        assert_eq!(report.look(&none, Choices::default(), seconds(3)).as_deref(), Some(hint));
+        assert_eq!(
+            report.look(&none, Choices::default(), seconds(3)).as_deref(),
+            Some(hint)
+        );
         assert_eq!(report.look(&none, Choices::default(), seconds(6)), None);
         assert!(
             report
@@ -219,7 +230,10 @@ mod tests {
                 .unwrap()
                 .contains("no requests")
         );
-        assert_eq!(report.look(&[seen("fast", 1, 500)], Choices::default(), seconds(15)), None);
+        assert_eq!(
+            report.look(&[seen("fast", 1, 500)], Choices::default(), seconds(15)),
+            None
+        );
     }
 
     #[test]
@@ -240,10 +254,17 @@ mod tests {
     #[test]
     fn who_chose_is_said_where_a_policy_has_a_say() {
         let mut report = Report::new(String::new());
-        let planned = Choices { plan: 990, pick: 0, native: 10 };
+        let planned = Choices {
+            plan: 990,
+            pick: 0,
+            native: 10,
+        };
         let line = report.look(&[seen("a", 1000, 100)], planned, seconds(3)).unwrap();
         assert!(line.ends_with("   chosen by plan 99.0% native 1.0%"), "{line}");
-        let native = Choices { native: 1010, ..planned };
+        let native = Choices {
+            native: 1010,
+            ..planned
+        };
         let line = report.look(&[seen("a", 2000, 100)], native, seconds(6)).unwrap();
         assert!(!line.contains("chosen"), "{line}");
     }
