@@ -196,8 +196,11 @@ fn a_half_close_within_a_request_ends_it() {
         if let Ok(response) = client.try_response("POST") {
             assert!(matches!(response.status, 400 | 408), "{}", response.status);
         }
-        client.ending();
+        assert_ne!(client.ending(), Why::Late);
     }
+    eventually("the server's connection ends", || {
+        (origin.open() == 0).then_some(())
+    });
     assert!(origin.seen().iter().all(|seen| seen.body.is_none()));
 }
 
