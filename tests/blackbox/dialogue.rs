@@ -212,10 +212,10 @@ fn a_refusal_is_not_lost_to_a_reset() {
     for _ in 0..10 {
         let mut message = b"POST / HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 200000\r\n\r\n".to_vec();
         message.resize(message.len() + 200_000, b'x');
-        let response = Client::of(&proxy)
-            .exchange("POST", &message)
-            .expect("the refusal, whole");
+        let mut client = Client::of(&proxy);
+        let response = client.exchange("POST", &message).expect("the refusal, whole");
         assert_eq!(response.status, 400);
+        assert_eq!(client.rest(), b"");
     }
 }
 
