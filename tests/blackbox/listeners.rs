@@ -58,19 +58,22 @@ fn a_server_may_be_a_unix_socket() {
     let _ = std::fs::remove_file(path);
 }
 
-/// `workers = [n]`, counted from 1: only those accept on the listener.
+/// `workers = [n]`, counted from 1: only those accept on the listener and serve its clients, however many they are.
 #[test]
 fn a_listener_may_belong_to_one_worker() {
     let origin = Origin::start(plain);
     let proxy = Proxy::start(&Setup::before(&origin).workers(3).listen("workers = [2]"));
-    for _ in 0..12 {
-        Client::of(&proxy).get("/");
+    let mut clients: Vec<Client> = (0..40).map(|_| Client::of(&proxy)).collect();
+    for client in &mut clients {
+        client.get("/");
     }
-    eventually("twelve accepts on worker 2", || {
-        let metrics = metrics(&proxy);
-        let accepts = ["1", "2", "3"].map(|it| metrics.sum("worker_connections_total", &[("worker", it)]));
-        (accepts == [0.0, 12.0, 0.0]).then_some(())
-    });
+    for what in ["worker_connections_total", "worker_current_sessions"] {
+        eventually(&format!("{what}: all forty on worker 2"), || {
+            let metrics = metrics(&proxy);
+            let each = ["1", "2", "3"].map(|it| metrics.sum(what, &[("worker", it)]));
+            (each == [0.0, 40.0, 0.0]).then_some(())
+        });
+    }
 }
 
 /// An address that is taken is an error at start that names it.
