@@ -128,8 +128,18 @@ fn descriptors_may_run_out() {
 /// SCH-8: connections are spread over the workers; no worker has all of them.
 #[test]
 fn workers_share_the_connections() {
+    connections_are_shared("\"127.0.0.1:0\"");
+}
+
+/// SCH-8 where the kernel does not help: a Unix listener lives on one worker, which hands off what is too much.
+#[test]
+fn workers_hand_off_connections() {
+    connections_are_shared("\"unix:$DIR/web.sock\"");
+}
+
+fn connections_are_shared(bind: &str) {
     let origin = Origin::start(plain);
-    let proxy = Proxy::start(&Setup::before(&origin).workers(2));
+    let proxy = Proxy::start(&Setup::before(&origin).workers(2).bind(bind));
     let mut clients: Vec<Client> = (0..200).map(|_| Client::of(&proxy)).collect();
     for client in &mut clients {
         client.get("/");
