@@ -187,18 +187,35 @@ fn a_reload_fails_whole() {
     assert_eq!(Client::of(&proxy).get("/new").status, 200);
 }
 
-/// Listeners may be added and taken away; a client of one that is gone finishes its request.
+/// Listeners may be added and taken away; a client of one that is gone finishes its request, however long it takes.
 #[test]
 fn listeners_come_and_go() {
-    let origin = named("app");
+    let gate = Gate::default();
+    let at_origin = gate.clone();
+    let origin = Origin::start(move |exchange| {
+        if exchange.target == "/held" {
+            at_origin.wait();
+            exchange.send(exchange.answer_head(200, "Content-Length: 10\r\n"));
+            exchange.send("first");
+            exchange.stall(Duration::from_millis(400));
+            exchange.send("later");
+        } else {
+            exchange.answer(200, "", b"app");
+        }
+    });
     let proxy = Proxy::start(&Setup::before(&origin));
     let more = "[[listen]]\nname = \"more\"\nbind = \"127.0.0.1:0\"\nbackend = \"app\"\n";
     proxy.reload(&Setup::before(&origin).more(more));
     let added = proxy.address("more");
     let mut client = Client::connect(&added);
     assert_eq!(client.get("/").text(), "app");
+    let mut busy = Client::connect(&added);
+    busy.send(get("/held"));
+    gate.reached(1);
     proxy.reload(&Setup::before(&origin));
     eventually("the port refuses", || added.connect().is_err().then_some(()));
+    gate.open();
+    assert_eq!(busy.response("GET").text(), "firstlater");
     if let Ok(()) = client.try_send(get("/last")) {
         match client.try_response("GET") {
             Ok(response) => assert_eq!((response.text().as_str(), response.closes()), ("app", true)),
