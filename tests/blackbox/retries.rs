@@ -136,23 +136,32 @@ fn a_death_on_a_fresh_connection_is_a_502() {
     }
 }
 
-/// DESIGN §4: a parked connection that the server closed, or on which it sent anything, is never lent: the next
-/// request, whatever its method, simply works.
+/// DESIGN §4: a connection that the server closed, or on which it sent anything, right behind its answer or while it was
+/// parked, is never lent: the next request, whatever its method, simply works.
 #[test]
 fn a_closed_or_poisoned_connection_is_not_lent() {
     let origin = Origin::start(|exchange| {
         plain(exchange);
-        match exchange.target.as_str() {
-            "/close" => exchange.close(),
-            "/poison" => exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON"),
+        if exchange.target.starts_with("/later") {
+            exchange.stall(Duration::from_millis(50));
+        }
+        match exchange.target.rsplit('/').next().unwrap_or_default() {
+            "close" => exchange.close(),
+            "poison" => exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON"),
             _ => {}
         }
     });
     let proxy = Proxy::start(&Setup::before(&origin).workers(1));
     let mut client = Client::of(&proxy);
-    for (number, target) in (0..).zip(["/close", "/poison"]) {
+    let targets = [
+        "/at-once/close",
+        "/at-once/poison",
+        "/later/close",
+        "/later/poison",
+    ];
+    for (number, target) in (0..).zip(targets) {
         let connection = client.get(target).connection();
-        client.listen_for(Duration::from_millis(100));
+        client.listen_for(Duration::from_millis(150));
         client.send(request("POST", "/after", "", b"safe"));
         let response = client.response("POST");
         assert_eq!(
