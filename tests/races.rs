@@ -3,7 +3,7 @@
 //! The same scenarios run three ways:
 //!
 //! ```text
-//! cargo test --no-default-features --test races                                on std, with real threads
+//! cargo test --no-default-features --test races                      on std, with real threads
 //! cargo test --no-default-features --features loom --test races      every interleaving of two or three threads
 //! cargo test --no-default-features --features shuttle --test races   many random ones, and the composition
 //! ```
