@@ -3,9 +3,9 @@
 //! The same scenarios run three ways:
 //!
 //! ```text
-//! cargo test --no-default-features --test races                                on std, with real threads
-//! cargo test --no-default-features --features loom --release --test races      every interleaving of two or three threads
-//! cargo test --no-default-features --features shuttle --release --test races   many random ones, and the composition
+//! cargo test --no-default-features --test races                      on std, with real threads
+//! cargo test --no-default-features --features loom --test races      every interleaving of two or three threads
+//! cargo test --no-default-features --features shuttle --test races   many random ones, and the composition
 //! ```
 //!
 //! Each names the invariant that it checks: slots ≤ limit, nobody waits beside a free slot, a connection is in one

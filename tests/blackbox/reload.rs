@@ -197,7 +197,7 @@ fn listeners_come_and_go() {
             at_origin.wait();
             exchange.send(exchange.answer_head(200, "Content-Length: 10\r\n"));
             exchange.send("first");
-            exchange.stall(Duration::from_millis(100));
+            exchange.stall(Duration::from_millis(400));
             exchange.send("later");
         } else {
             exchange.answer(200, "", b"app");
