@@ -71,7 +71,7 @@ impl Loader for Components {
     }
 
     fn load(&self, policy: &model::Policy, setup: &Setup) -> Result<Arc<dyn Attachment>, String> {
-        let pinned = policy.sha256.map(Digest::from);
+        let pinned = policy.sha256.map(Digest::new);
         let loaded = self
             .host
             .load(&policy.component.path, pinned)

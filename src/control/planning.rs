@@ -43,6 +43,7 @@ struct Seat {
 struct Figures {
     timed: u64,
     time: u64,
+    completed: u64,
     failed: u64,
     /// Smoothed time to the first byte of a response, in µs.
     latency: Option<f64>,
@@ -210,21 +211,27 @@ impl Figures {
     fn take(&mut self, statistics: &crate::shared::statistics::PerWorker<ServerStatistics>) -> (u64, u64) {
         let timed = statistics.sum(|own| own.timed_responses.read());
         let time = statistics.sum(|own| own.response_time.read());
-        let failed = statistics.sum(|own| {
-            own.responses.read(5)
-                + own.connect_failures.read()
+        let responses = statistics.sum(|own| (1..=5).map(|class| own.responses.read(class)).sum());
+        let without = statistics.sum(|own| {
+            own.connect_failures.read()
                 + own.reuse_aborts.read()
                 + own.response_errors.read()
                 + own.timeouts.read(crate::shared::statistics::Phase::Server)
         });
+        let failed = without + statistics.sum(|own| own.responses.read(5));
+        let completed = responses + without;
         if timed > self.timed {
             let mean = (time - self.time) as f64 / (timed - self.timed) as f64;
             self.latency = Some(self.latency.map_or(mean, |old| old + LATENCY_GAIN * (mean - old)));
         }
-        let since = (timed - self.timed, failed.saturating_sub(self.failed));
+        let since = (
+            completed.saturating_sub(self.completed),
+            failed.saturating_sub(self.failed),
+        );
         *self = Figures {
             timed,
             time,
+            completed,
             failed,
             latency: self.latency,
         };

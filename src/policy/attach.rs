@@ -90,6 +90,8 @@ pub enum Attribute {
     ClientAddress,
     /// `listener`
     Listener,
+    /// `backend`: what the rules chose, or what has the request.
+    Backend,
 }
 
 impl Attribute {
@@ -103,6 +105,7 @@ impl Attribute {
             "query" => Some(Attribute::Query),
             "client-address" => Some(Attribute::ClientAddress),
             "listener" => Some(Attribute::Listener),
+            "backend" => Some(Attribute::Backend),
             _ => None,
         };
         if plain.is_some() {

@@ -40,9 +40,9 @@ pub struct PlanServer<'a> {
     pub idle: u32,
     /// Smoothed time to the first byte of a response.
     pub latency: Option<Duration>,
-    /// Responses since the plan before.
+    /// Requests that have ended since the call before, with a response or without.
     pub completed: u64,
-    /// Of these, and of requests without a response, those that failed.
+    /// Of these, those that failed.
     pub failed: u64,
 }
 

@@ -17,8 +17,13 @@ impl Digest {
         Digest(Sha256::digest(bytes).into())
     }
 
+    /// One that was written down.
+    pub fn new(bytes: [u8; Digest::LENGTH]) -> Digest {
+        Digest(bytes)
+    }
+
     /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8; Digest::LENGTH] {
         &self.0
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Source<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) client: Option<IpAddr>,
     pub(super) listener: &'a str,
+    /// What the rules chose, if it is a backend.
+    pub(super) backend: Option<&'a str>,
 }
 
 /// Values by the index of their attribute.
@@ -58,6 +60,7 @@ fn append(attribute: &Attribute, source: Source<'_>, out: &mut Vec<u8>) -> bool 
         bytes,
         client,
         listener,
+        backend,
     } = source;
     match attribute {
         Attribute::Method => out.extend_from_slice(head.method_name(bytes)),
@@ -79,6 +82,7 @@ fn append(attribute: &Attribute, source: Source<'_>, out: &mut Vec<u8>) -> bool 
             }
             None => return false,
         },
+        Attribute::Backend => return append_some(backend.map(str::as_bytes), out),
         Attribute::Listener => out.extend_from_slice(listener.as_bytes()),
     }
     true
@@ -159,6 +163,7 @@ mod tests {
             "cookie:c",
             "client-address",
             "listener",
+            "backend",
         ];
         let wanted: Vec<Attribute> = names.iter().map(|name| Attribute::parse(name).unwrap()).collect();
         let client = Some("10.0.0.7".parse().unwrap());
@@ -170,6 +175,7 @@ mod tests {
                 bytes,
                 client,
                 listener: "web",
+                backend: Some("app"),
             },
             &mut out,
         );
@@ -194,7 +200,8 @@ mod tests {
                 "2",
                 "-",
                 "10.0.0.7",
-                "web"
+                "web",
+                "app"
             ]
         );
         assert!(found[wanted.len()..].iter().all(Option::is_none));

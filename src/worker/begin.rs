@@ -87,8 +87,13 @@ impl Worker {
             Outcome::Redirect(_) | Outcome::Respond(_) | Outcome::Deny(_) => Routed::Here,
         };
         self.edits.clear();
-        if has_policy && head.max_forwards != Some(0) {
-            match self.ask_router(key, place, head, bytes) {
+        let denied = matches!(choice.outcome, Outcome::Deny(_));
+        if has_policy && !denied && head.max_forwards != Some(0) {
+            let chosen = match routed {
+                Routed::Backend(backend) => Some(backend),
+                _ => None,
+            };
+            match self.ask_router(key, place, head, bytes, chosen) {
                 Consulted::NoOpinion => {}
                 Consulted::Backend(backend) => routed = Routed::Backend(backend),
                 Consulted::Rule(rule) => (route, routed) = (Some(rule), Routed::Here),
@@ -227,6 +232,7 @@ impl Worker {
             bytes: incoming.bytes,
             client: incoming.asked.client,
             listener: &generation.listener(session.listener)?.name,
+            backend: Some(&generation.backends[usize::from(backend.0)].table.name),
         };
         let mut gathered = self.buffers.small();
         attributes::gather(&offers.attributes, source, &mut gathered);

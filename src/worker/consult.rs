@@ -97,7 +97,14 @@ impl Worker {
     }
 
     /// What the listener's policy wants, after its rules have chosen. Its edits are in `edits`.
-    pub(super) fn ask_router(&mut self, key: Key, place: u32, head: &RequestHead, bytes: &[u8]) -> Consulted {
+    pub(super) fn ask_router(
+        &mut self,
+        key: Key,
+        place: u32,
+        head: &RequestHead,
+        bytes: &[u8],
+        chosen: Option<BackendRef>,
+    ) -> Consulted {
         let (worker, now) = (self.id, self.policy_now());
         let Worker {
             tables,
@@ -128,6 +135,7 @@ impl Worker {
             bytes,
             client: (!client.is_unspecified()).then_some(client),
             listener: &entry.name,
+            backend: chosen.map(|at| &*tables.get(place).backends[usize::from(at.0)].table.name),
         };
         gathered.clear();
         attributes::gather(&offers.attributes, source, gathered);
