@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(plan(&[&[0], &[0]]).check(3), Err(Fault::Plan));
         assert_eq!(plan(&[&[0], &[]]).check(3), Err(Fault::Plan));
         assert_eq!(plan(&[]).check(3), Err(Fault::Plan));
-        assert_eq!(plan(&[&[0]; 9]).check(3), Err(Fault::Plan));
+        assert_eq!(plan(&[&[0][..]; 9]).check(3), Err(Fault::Plan));
         let forever = Plan {
             lifetime: Some(LIFETIME_MAX * 2),
             ..plan(&[&[0]])
