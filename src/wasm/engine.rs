@@ -88,9 +88,7 @@ mod tests {
         for mode in [Mode::Live, Mode::Test] {
             assert!(Engine::new(&config(mode)).is_ok());
             let mut wanted = config(mode);
-            let refused = Engine::new(wanted.concurrency_support(true))
-                .err()
-                .expect("not built");
+            let refused = Engine::new(wanted.concurrency_support(true)).expect_err("not built");
             assert!(
                 refused.to_string().contains("not compiled into this build"),
                 "{refused}"
