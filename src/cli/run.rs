@@ -166,9 +166,16 @@ impl Running {
                 log,
                 epoch,
                 seed: seed(number),
-                tuning: worker::Tuning {
+                measures: worker::Measures {
                     depth: tuning.depth.unwrap_or_else(|| schedule::depth(workers)).max(1),
                     max_accept: tuning.max_accept.unwrap_or(defaults::MAX_ACCEPT).max(1),
+                    accept_pause: defaults::ACCEPT_PAUSE.as_micros() as u64,
+                    scratch: defaults::READ_SCRATCH,
+                    held_body: defaults::HELD_BODY,
+                    linger: defaults::LINGER.as_micros() as u64,
+                    drain_grace: defaults::DRAIN_GRACE.as_micros() as u64,
+                    hand_off_connections: defaults::HAND_OFF_CONNECTIONS as u32,
+                    hand_off_fraction: defaults::HAND_OFF_FRACTION as u32,
                 },
             };
             let end = end.clone();
@@ -209,7 +216,10 @@ impl Running {
             let deadline = draining_until.map_or(next, |until| until.min(next));
             crossbeam_channel::select! {
                 recv(self.signals) -> signal => match (signal, draining_until) {
-                    (Ok(SIGHUP), _) => self.reload(file),
+                    (Ok(SIGHUP), None) => self.reload(file),
+                    (Ok(SIGHUP), Some(_)) => {
+                        messages.tell(Level::Notice, "no reload: the process is draining", &[]);
+                    }
                     (Ok(_), None) => {
                         messages.tell(Level::Notice, "draining: a second signal stops at once", &[]);
                         draining_until = Some(Instant::now() + self.control.hard_stop_after());

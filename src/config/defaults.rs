@@ -125,6 +125,8 @@ pub const HAND_OFFS_MAX: usize = 256;
 pub const DESCRIPTORS_RESERVED: u32 = 32;
 /// How long a client may take to close after we did (RFC 9112 §9.6).
 pub const LINGER: Duration = Duration::from_secs(2);
+/// How long a drain leaves a client between two requests: its next one may be on its way.
+pub const DRAIN_GRACE: Duration = Duration::from_millis(100);
 /// Idle connections of one request that may turn out dead, one after the other, before a fresh one is opened.
 pub const STALE_MAX: u8 = 2;
 /// Attempts to reach a server after the first one (RT-1).

@@ -1,6 +1,6 @@
 //! The one thread that is no worker: reloads, publication of generations, drain, and the numbers for those who ask.
 //!
-//! It owns the identities ([`registry`]) and the listening addresses, builds generations from configs, publishes them
+//! It owns the identities (`registry`) and the listening addresses, builds generations from configs, publishes them
 //! by one atomic swap, and tells workers by mail. A reload is check → bind → publish: whatever can fail comes before
 //! the publication, and a reload that fails changes nothing.
 
@@ -258,13 +258,16 @@ impl Control {
         }
         let mut running = self.log.lock();
         match (&*running, target(log)) {
-            (Some(writer), Some(target)) => writer.set(log_format(log), target)?,
+            (Some(writer), Some(target)) => {
+                writer.set(log_format(log), target)?;
+                if former.to == model::LogTarget::None {
+                    self.tell_all(|| Order::Log(Some(writer.batcher())));
+                }
+            }
             (None, Some(target)) => {
                 let writer = Log::start(log_format(log), target, self.messages.clone())
                     .with_context(|| format!("cannot open the access log {log:?}"))?;
-                for postbox in self.postboxes.iter() {
-                    let _ = postbox.send(Order::Log(Some(writer.batcher())));
-                }
+                self.tell_all(|| Order::Log(Some(writer.batcher())));
                 *running = Some(writer);
             }
             (Some(_), None) => {
@@ -391,12 +394,14 @@ fn place(bound: &Bound, nth: u32) -> Place {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
     (&bound.asked, &bound.workers, nth).hash(&mut hasher);
-    if let Address::Tcp(address) = &bound.asked
-        && address.port() == 0
-    {
+    if is_any_port(&bound.asked) {
         bound.listener.hash(&mut hasher);
     }
     Place(hasher.finish())
+}
+
+fn is_any_port(address: &Address) -> bool {
+    matches!(address, Address::Tcp(address) if address.port() == 0)
 }
 
 fn refuse_what_needs_a_restart(former: &Config, config: &Config) -> anyhow::Result<()> {
@@ -413,6 +418,22 @@ fn refuse_what_needs_a_restart(former: &Config, config: &Config) -> anyhow::Resu
     }
     if before.metrics != now.metrics {
         bail!("process.metrics changed: that needs a restart");
+    }
+    // Its sockets belong to the workers it had; a second set beside them cannot be told from another program's.
+    let bound = wanted(former);
+    for now in wanted(config) {
+        let same = |before: &&Bound| before.asked == now.asked && !is_any_port(&now.asked);
+        if bound
+            .iter()
+            .find(same)
+            .is_some_and(|before| before.workers != now.workers)
+        {
+            bail!(
+                "listener {:?}: the workers of {} changed: that needs a restart",
+                now.listener,
+                now.asked
+            );
+        }
     }
     Ok(())
 }

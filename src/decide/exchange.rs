@@ -3,7 +3,8 @@
 //! Three small machines: the request's direction ([`RequestSide`]), the response's direction ([`ResponseSide`]) and
 //! the acquisition of a server ([`ServerSide`]: choose, slot, lend, connect, retry). They take events and emit
 //! commands; they know no socket, no clock and no table. Whoever drives them carries the commands out in order and
-//! answers each question (`Choose`, `TakeSlot`, `Lend`, `Connect`, `Pause`) with one event.
+//! answers each question (`Choose`, `TakeSlot`, `Lend`, `Connect`, `Pause`) with one event. A question that is open when
+//! the exchange ends is withdrawn: what it brings after that is the driver's to give back.
 //!
 //! ```text
 //!   Start ─ Choose ─ TakeSlot ─ Lend ─┬─ Send ─ ResponseStarted ─ ResponseComplete ─ ReleaseSlot, Park, Next
@@ -12,366 +13,30 @@
 //! ```
 //!
 //! Invariants: a slot that was taken is released exactly once; a connection that was lent is parked or closed
-//! exactly once; the client gets exactly one of `Next`, `Answer`, `Cut`, unless it left first.
+//! exactly once; the client gets exactly one of `Next`, `Answer`, `Cut`, or `Forget` if it left first, and nothing
+//! comes after it; a request that may not be repeated is sent again only if no byte of it had left.
+
+mod command;
+mod event;
+mod failure;
+mod phase;
+#[cfg(test)]
+mod tests;
 
 use crate::policy::ServerIndex;
 
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// The head of a request is read and routed to a backend.
-    Start(Asked),
-    /// The balancer's answer to [`Command::Choose`].
-    Chosen(Option<ServerIndex>),
-    /// The answer to [`Command::TakeSlot`].
-    Slot(Taken),
-    /// The answer to [`Command::Lend`].
-    Lent(Found),
-    /// The connect that was asked for has succeeded.
-    Connected,
-    /// It has not.
-    ConnectFailed(ConnectFailure),
-    /// The first byte of the request left for the server.
-    Written,
-    /// What was sent of the request can no longer be sent again: too much of it.
-    HeldLost,
-    /// The last byte of the request came from the client.
-    RequestComplete,
-    /// The head of the final response is read.
-    ResponseStarted,
-    /// The server switched protocols as the client had asked (101).
-    Switched,
-    /// The last byte of the response came from the server.
-    ResponseComplete(Afterwards),
-    /// The server closed or broke the connection.
-    ServerGone,
-    /// The server sent what is no response.
-    BadResponse,
-    /// The client closed or broke its connection.
-    ClientGone,
-    /// The client sent a malformed body.
-    BadRequest,
-    /// A phase took too long.
-    Expired(Timer),
-    /// The turn-around delay has passed.
-    PauseOver,
-}
-
-/// What has to be known of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// Whether it may be sent twice (RFC 9110 §9.2.2).
-    pub idempotent: Idempotent,
-    /// Whether all of it is here already.
-    pub arrival: Arrival,
-}
-
-/// Whether a method may be repeated without asking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Idempotent {
-    /// GET, HEAD, PUT, DELETE, OPTIONS, TRACE.
-    Yes,
-    /// POST, PATCH and every method we do not know.
-    No,
-}
-
-/// How much of the request has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
-    /// The head and the whole body, if any.
-    Whole,
-    /// A body is still coming.
-    BodyFollows,
-}
-
-/// The answer to a wish for a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// It is ours.
-    Yes,
-    /// None is free.
-    Refused,
-}
-
-/// The answer to a wish for an idle connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// A connection that has carried requests before.
-    Idle,
-    /// None that may be used.
-    Nothing,
-}
-
-/// Why a connect failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectFailure {
-    /// Refused, reset, unreachable: the other side, or the way to it.
-    Remote,
-    /// It took longer than `timeout-connect`.
-    TimedOut,
-    /// Here: no descriptor, no port. Trying the same at once is pointless, waiting too (RT-5).
-    Local,
-}
-
-/// What may become of the server connection after a complete response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Afterwards {
-    /// Both sides keep it alive and nothing is left on it.
-    Reusable,
-    /// The server closes it, or the message ended with it.
-    Ended,
-    /// Bytes nobody asked for came behind the response (POOL-30).
-    ExcessData,
-}
-
-/// The timers that end a phase.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timer {
-    /// No progress from or to the client (`timeout-client`).
-    Client,
-    /// No progress from or to the server (`timeout-server`).
-    Server,
-    /// Neither side of a tunnel said anything (`timeout-tunnel`).
-    Tunnel,
-}
-
-/// What to do. Commands of one event are carried out in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Ask the balancer for a server, another than this if there is one (LB-3).
-    Choose(Option<ServerIndex>),
-    /// Take a slot of this server (Q-3).
-    TakeSlot(ServerIndex),
-    /// Give the slot of this server back.
-    ReleaseSlot(ServerIndex),
-    /// Look for an idle connection to this server (POOL-10).
-    Lend(ServerIndex),
-    /// Open a new connection to this server.
-    Connect(ServerIndex),
-    /// Send what is held of the request, from its first byte.
-    Send,
-    /// Wait for the turn-around delay (RT-5).
-    Pause,
-    /// Count a retry on the same server.
-    CountRetry(ServerIndex),
-    /// Count a retry that left this server for another one (RT-6).
-    CountRedispatch(ServerIndex),
-    /// Count a request lost because a reused connection died under it (POOL-16).
-    CountReuseAbort(ServerIndex),
-    /// Give the connection to the pool, if the keep rule lets it (POOL-32).
-    Park,
-    /// Close the connection.
-    CloseServer(Closing),
-    /// Answer the client ourselves.
-    Answer(Failure),
-    /// The exchange is over; the client's connection goes on, or closes after `Afterwards` was announced.
-    Next(Client),
-    /// The response cannot be completed: make the client see that.
-    Cut(Failure),
-    /// The client is gone: nothing more is to be said to anybody.
-    Forget,
-}
-
-/// Why a server connection is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closing {
-    /// The server ended it, or said it would.
-    Remote,
-    /// It failed, sent nonsense or was too slow.
-    Error,
-    /// Bytes nobody asked for.
-    ExcessData,
-    /// The response came before the whole request: the rest of the request was never sent.
-    Unfinished,
-    /// The client left in the middle.
-    Aborted,
-    /// The end of a tunnel.
-    Tunnel,
-}
-
-/// What becomes of the client's connection when the response is complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Client {
-    /// The whole request was read: the next one may come.
-    Whole,
-    /// A part of the request was not read: the connection closes, slowly.
-    RequestLeft,
-    /// A tunnel has ended: close.
-    TunnelEnded,
-}
-
-/// Why we answer, or cut, instead of the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Failure {
-    /// No usable server (503).
-    NoServer,
-    /// The chosen server has no slot (503).
-    NoSlot,
-    /// Every attempt to connect was refused (503, `SC`).
-    ConnectRefused,
-    /// The last attempt to connect timed out (503, `sC`).
-    ConnectTimedOut,
-    /// No connect was possible from here (503, `RC`).
-    ConnectLocal,
-    /// The connection died before the first byte of a response (502, `SH`).
-    ServerClosed,
-    /// What came is no response (502, `PH`).
-    BadResponse,
-    /// The server took too long (504, `sH`).
-    ServerTimedOut,
-    /// The client took too long with the body (408, `cD`).
-    ClientTimedOut,
-    /// The client's body is malformed (400, `PR`).
-    BadRequest,
-    /// The server closed or failed in the middle of a response (`SD`).
-    Truncated,
-    /// The server stalled in the middle of a response (`sD`).
-    Stalled,
-    /// The client stalled in the middle of a response (`cD`).
-    ClientStalled,
-}
-
-impl Failure {
-    /// Every failure, in the order of [`Failure::index`].
-    pub const ALL: &[Failure] = &[
-        Failure::NoServer,
-        Failure::NoSlot,
-        Failure::ConnectRefused,
-        Failure::ConnectTimedOut,
-        Failure::ConnectLocal,
-        Failure::ServerClosed,
-        Failure::BadResponse,
-        Failure::ServerTimedOut,
-        Failure::ClientTimedOut,
-        Failure::BadRequest,
-        Failure::Truncated,
-        Failure::Stalled,
-        Failure::ClientStalled,
-    ];
-    /// Number of failures.
-    pub const COUNT: usize = Failure::ALL.len();
-
-    /// Its place in an array of counters.
-    pub fn index(self) -> usize {
-        self as usize
-    }
-
-    /// Its name in metrics and logs, in snake case.
-    pub fn word(self) -> &'static str {
-        match self {
-            Failure::NoServer => "no_server",
-            Failure::NoSlot => "no_slot",
-            Failure::ConnectRefused => "connect_refused",
-            Failure::ConnectTimedOut => "connect_timeout",
-            Failure::ConnectLocal => "connect_local",
-            Failure::ServerClosed => "server_closed",
-            Failure::BadResponse => "bad_response",
-            Failure::ServerTimedOut => "server_timeout",
-            Failure::ClientTimedOut => "client_timeout",
-            Failure::BadRequest => "bad_request_body",
-            Failure::Truncated => "response_truncated",
-            Failure::Stalled => "response_stalled",
-            Failure::ClientStalled => "client_stalled",
-        }
-    }
-
-    /// The status of our answer; 0 where a response had begun and can only be cut.
-    pub fn status(self) -> u16 {
-        match self {
-            Failure::BadRequest => 400,
-            Failure::ClientTimedOut => 408,
-            Failure::ServerClosed | Failure::BadResponse => 502,
-            Failure::NoServer
-            | Failure::NoSlot
-            | Failure::ConnectRefused
-            | Failure::ConnectTimedOut
-            | Failure::ConnectLocal => 503,
-            Failure::ServerTimedOut => 504,
-            Failure::Truncated | Failure::Stalled | Failure::ClientStalled => 0,
-        }
-    }
-
-    /// Who ended it and in which phase, as two letters (LG-3).
-    pub fn termination(self) -> [u8; 2] {
-        *match self {
-            Failure::NoServer | Failure::ConnectRefused => b"SC",
-            Failure::NoSlot => b"PQ",
-            Failure::ConnectTimedOut => b"sC",
-            Failure::ConnectLocal => b"RC",
-            Failure::ServerClosed => b"SH",
-            Failure::BadResponse => b"PH",
-            Failure::ServerTimedOut => b"sH",
-            Failure::ClientTimedOut | Failure::ClientStalled => b"cD",
-            Failure::BadRequest => b"PR",
-            Failure::Truncated => b"SD",
-            Failure::Stalled => b"sD",
-        }
-    }
-}
-
-/// The request's direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestSide {
-    /// Its body is still coming.
-    Arriving,
-    /// All of it has come.
-    Complete,
-}
-
-/// The response's direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResponseSide {
-    /// Not one byte of a final response yet.
-    Awaited,
-    /// Its head has gone to the client.
-    Arriving,
-    /// After a 101: bytes both ways.
-    Tunnel,
-    /// Over, well or not.
-    Over,
-}
-
-/// The acquisition of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerSide {
-    /// The balancer is asked; the server that failed before, if one did.
-    Choosing(Option<Failed>),
-    /// A slot of this one is asked for.
-    Taking(ServerIndex),
-    /// An idle connection is looked for; a slot is held from here on.
-    Lending(ServerIndex),
-    /// A new connection is being opened.
-    Connecting(ServerIndex),
-    /// Waiting before this one is tried again; no slot is held.
-    Pausing(ServerIndex),
-    /// A connection is ours.
-    Holding(ServerIndex, Lease),
-    /// Nothing is held any more.
-    Released,
-}
-
-/// A server that failed, and whether to wait before it is tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failed {
-    server: ServerIndex,
-    wait: bool,
-}
-
-/// What kind of connection is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lease {
-    /// Opened for this request.
-    Fresh,
-    /// It has carried requests before; its server may be closing it right now.
-    Reused,
-}
+pub use command::{Client, Closing, Command, Commands};
+pub use event::{Afterwards, Arrival, Asked, ConnectFailure, Event, Found, Idempotent, Taken, Timer};
+pub use failure::Failure;
+pub use phase::{Failed, Lease, RequestSide, ResponseSide, ServerSide};
 
 /// Limits of what is tried for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
     /// Attempts after the first that are charged (RT-1).
     pub retries: u8,
-    /// Idle connections that may turn out dead before a fresh one is opened.
+    /// Connections that may turn out dead before a byte was written, free of charge; once they are spent, a dead idle
+    /// one leads to a fresh one, and a dead fresh one is charged.
     pub stale_max: u8,
 }
 
@@ -386,46 +51,10 @@ pub struct Exchange {
     written: bool,
     /// Whether all that was sent can be sent again.
     held: bool,
-    /// Whether the free second attempt of a reused connection is spent.
-    replayed: bool,
+    /// Whether bytes of the request died with a connection: from then on only a fresh one will do.
+    fresh_only: bool,
     retries_left: u8,
     stale_left: u8,
-}
-
-/// The commands of one event; a buffer of the worker.
-#[derive(Clone, Copy, Debug)]
-pub struct Commands {
-    list: [Command; Commands::MAX],
-    length: u8,
-}
-
-impl Commands {
-    /// No event emits more.
-    const MAX: usize = 6;
-
-    /// An empty buffer.
-    pub fn new() -> Commands {
-        Commands {
-            list: [Command::Forget; Commands::MAX],
-            length: 0,
-        }
-    }
-
-    fn push(&mut self, command: Command) {
-        self.list[usize::from(self.length)] = command;
-        self.length += 1;
-    }
-
-    /// The commands, in order.
-    pub fn as_slice(&self) -> &[Command] {
-        &self.list[..usize::from(self.length)]
-    }
-}
-
-impl Default for Commands {
-    fn default() -> Self {
-        Commands::new()
-    }
 }
 
 impl Exchange {
@@ -434,11 +63,11 @@ impl Exchange {
         Exchange {
             request: RequestSide::Arriving,
             response: ResponseSide::Awaited,
-            server: ServerSide::Choosing(None),
+            server: ServerSide::Unasked,
             idempotent: Idempotent::No,
             written: false,
             held: true,
-            replayed: false,
+            fresh_only: false,
             retries_left: effort.retries,
             stale_left: effort.stale_max,
         }
@@ -476,15 +105,15 @@ impl Exchange {
             Event::Lent(found) => self.lent(found, &mut commands),
             Event::Connected => self.connected(&mut commands),
             Event::ConnectFailed(failure) => self.connect_failed(failure, &mut commands),
-            Event::Written => self.written = true,
-            Event::HeldLost => self.held = false,
-            Event::RequestComplete => self.request = RequestSide::Complete,
+            Event::Written => self.written |= self.holds(),
+            Event::HeldLost => self.held &= !self.holds(),
+            Event::RequestComplete => self.request_complete(),
             Event::ResponseStarted => self.response_started(ResponseSide::Arriving),
             Event::Switched => self.response_started(ResponseSide::Tunnel),
             Event::ResponseComplete(afterwards) => self.response_complete(afterwards, &mut commands),
             Event::ServerGone => self.server_gone(&mut commands),
-            Event::BadResponse => self.fail(Closing::Error, Failure::BadResponse, &mut commands),
-            Event::BadRequest => self.fail(Closing::Aborted, Failure::BadRequest, &mut commands),
+            Event::BadResponse => self.bad_response(&mut commands),
+            Event::BadRequest => self.bad_request(&mut commands),
             Event::ClientGone => self.client_gone(&mut commands),
             Event::Expired(timer) => self.expired(timer, &mut commands),
             Event::PauseOver => self.pause_over(&mut commands),
@@ -492,11 +121,24 @@ impl Exchange {
         commands
     }
 
+    /// Whether the request is neither to come nor over.
+    fn under_way(&self) -> bool {
+        !matches!(self.server, ServerSide::Unasked | ServerSide::Released)
+    }
+
+    fn holds(&self) -> bool {
+        matches!(self.server, ServerSide::Holding(..))
+    }
+
     fn start(&mut self, asked: Asked, commands: &mut Commands) {
+        if self.server != ServerSide::Unasked {
+            return;
+        }
         self.idempotent = asked.idempotent;
         if asked.arrival == Arrival::Whole {
             self.request = RequestSide::Complete;
         }
+        self.server = ServerSide::Choosing(None);
         commands.push(Command::Choose(None));
     }
 
@@ -538,8 +180,7 @@ impl Exchange {
             return;
         };
         match taken {
-            // Whoever retries has met a dead connection: the next one is a new one (DESIGN §3).
-            Taken::Yes if self.written || self.replayed => self.connect(server, commands),
+            Taken::Yes if self.fresh_only => self.connect(server, commands),
             Taken::Yes => self.lend(server, commands),
             Taken::Refused => {
                 self.server = ServerSide::Released;
@@ -605,8 +246,14 @@ impl Exchange {
         commands.push(Command::Choose(Some(server)));
     }
 
+    fn request_complete(&mut self) {
+        if self.under_way() {
+            self.request = RequestSide::Complete;
+        }
+    }
+
     fn response_started(&mut self, into: ResponseSide) {
-        if self.response == ResponseSide::Awaited {
+        if self.holds() && self.response == ResponseSide::Awaited {
             self.response = into;
         }
     }
@@ -615,7 +262,11 @@ impl Exchange {
         let ServerSide::Holding(server, _) = self.server else {
             return;
         };
-        let tunnel = self.response == ResponseSide::Tunnel;
+        let tunnel = match self.response {
+            ResponseSide::Arriving => false,
+            ResponseSide::Tunnel => true,
+            ResponseSide::Awaited | ResponseSide::Over => return,
+        };
         self.server = ServerSide::Released;
         self.response = ResponseSide::Over;
         commands.push(Command::ReleaseSlot(server));
@@ -644,21 +295,25 @@ impl Exchange {
             ResponseSide::Arriving => return self.fail(Closing::Remote, Failure::Truncated, commands),
             ResponseSide::Awaited => commands.push(Command::CloseServer(Closing::Remote)),
         }
-        let repeatable = self.held && self.idempotent == Idempotent::Yes;
+        // What has killed two connections is not tried on a third (decision 0002).
+        let repeatable =
+            self.held && self.idempotent == Idempotent::Yes && !(self.written && self.fresh_only);
+        self.fresh_only |= self.written;
         match (self.written, lease) {
-            // (a) Not one byte was written: free of charge, whatever the method.
-            (false, Lease::Reused) if self.stale_left > 0 => {
+            // (a) Not one byte was written: free of charge, whatever the method, but not for ever.
+            (false, Lease::Reused) if self.held && self.stale_left > 0 => {
                 self.stale_left -= 1;
                 self.lend(server, commands);
             }
-            (false, Lease::Reused) => self.connect(server, commands),
-            // (b) Reused, and it may be said again: once, on a fresh connection, free of charge.
-            (true, Lease::Reused) if repeatable && !self.replayed => {
-                self.replayed = true;
+            (false, Lease::Reused) if self.held => self.connect(server, commands),
+            (false, Lease::Fresh) if self.held && self.stale_left > 0 => {
+                self.stale_left -= 1;
                 self.connect(server, commands);
             }
-            // (c) `retry-on conn-failure empty-response`, for what may be repeated (RT-7).
-            (written, _) if self.retries_left > 0 && (repeatable || !written && self.held) => {
+            // (b) Reused, and it may be said again: free of charge.
+            (true, Lease::Reused) if repeatable => self.connect(server, commands),
+            // (c) `retry-on conn-failure empty-response`, once, for what may be repeated (RT-7).
+            (written, Lease::Fresh) if self.retries_left > 0 && (repeatable || !written && self.held) => {
                 commands.push(Command::ReleaseSlot(server));
                 self.choose_again(server, true, commands);
             }
@@ -673,21 +328,41 @@ impl Exchange {
         }
     }
 
+    fn bad_response(&mut self, commands: &mut Commands) {
+        if self.holds() {
+            self.fail(Closing::Error, Failure::BadResponse, commands);
+        }
+    }
+
+    fn bad_request(&mut self, commands: &mut Commands) {
+        if self.under_way() && self.request == RequestSide::Arriving {
+            self.fail(Closing::Aborted, Failure::BadRequest, commands);
+        }
+    }
+
     fn expired(&mut self, timer: Timer, commands: &mut Commands) {
+        if !self.under_way() {
+            return;
+        }
         match (timer, self.server, self.response) {
             (Timer::Tunnel, _, ResponseSide::Tunnel) => self.response_complete(Afterwards::Ended, commands),
             (Timer::Server, ServerSide::Connecting(_), _) => {
                 commands.push(Command::CloseServer(Closing::Error));
                 self.connect_failed(ConnectFailure::TimedOut, commands);
             }
-            (Timer::Server, _, ResponseSide::Awaited) => {
+            (Timer::Server, ServerSide::Holding(..), ResponseSide::Awaited) => {
                 self.fail(Closing::Error, Failure::ServerTimedOut, commands);
             }
             (Timer::Server, _, ResponseSide::Arriving) => {
-                self.fail(Closing::Error, Failure::Stalled, commands)
+                self.fail(Closing::Error, Failure::Stalled, commands);
             }
             (Timer::Client, _, ResponseSide::Awaited) if self.request == RequestSide::Arriving => {
                 self.fail(Closing::Unfinished, Failure::ClientTimedOut, commands);
+            }
+            // It does not take what went before: an interim response, or the response to its last request.
+            (Timer::Client, _, ResponseSide::Awaited) => {
+                self.let_go(Closing::Aborted, commands);
+                self.cut(Failure::ClientStalled, commands);
             }
             (Timer::Client, _, ResponseSide::Arriving) => {
                 self.fail(Closing::Aborted, Failure::ClientStalled, commands);
@@ -702,14 +377,14 @@ impl Exchange {
         match self.response {
             ResponseSide::Over => {}
             ResponseSide::Awaited => self.answer(failure, commands),
-            ResponseSide::Arriving | ResponseSide::Tunnel => {
-                self.response = ResponseSide::Over;
-                commands.push(Command::Cut(failure));
-            }
+            ResponseSide::Arriving | ResponseSide::Tunnel => self.cut(failure, commands),
         }
     }
 
     fn client_gone(&mut self, commands: &mut Commands) {
+        if self.response == ResponseSide::Over {
+            return;
+        }
         self.let_go(Closing::Aborted, commands);
         self.response = ResponseSide::Over;
         commands.push(Command::Forget);
@@ -723,7 +398,8 @@ impl Exchange {
                 commands.push(Command::ReleaseSlot(server));
             }
             ServerSide::Lending(server) => commands.push(Command::ReleaseSlot(server)),
-            ServerSide::Choosing(_)
+            ServerSide::Unasked
+            | ServerSide::Choosing(_)
             | ServerSide::Taking(_)
             | ServerSide::Pausing(_)
             | ServerSide::Released => {}
@@ -733,5 +409,9 @@ impl Exchange {
     fn answer(&mut self, failure: Failure, commands: &mut Commands) {
         self.response = ResponseSide::Over;
         commands.push(Command::Answer(failure));
+    }
+    fn cut(&mut self, failure: Failure, commands: &mut Commands) {
+        self.response = ResponseSide::Over;
+        commands.push(Command::Cut(failure));
     }
 }

@@ -32,7 +32,7 @@ impl HostPattern {
         })
     }
 
-    /// Whether `name` is meant: a host without its port and final dot, as [`host_name`] gives it.
+    /// Whether `name` is meant: a host without its port and final dot, as `host_name` gives it.
     pub fn matches(&self, name: &[u8]) -> bool {
         match self {
             HostPattern::Exact(host) => name.eq_ignore_ascii_case(host.as_bytes()),

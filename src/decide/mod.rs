@@ -4,6 +4,7 @@
 //! (which server), [`reuse`] (which connection), [`schedule`] (how much per turn, which worker).
 
 pub mod action;
+pub mod additions;
 pub mod asked;
 pub mod balance;
 pub mod cause;

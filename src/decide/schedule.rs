@@ -17,13 +17,27 @@ pub fn turn(waiting: usize, depth: usize) -> usize {
     }
 }
 
+/// By how much loads must differ before a client moves: by more than both.
+#[derive(Clone, Copy, Debug)]
+pub struct Margin {
+    /// So many connections.
+    pub connections: u32,
+    /// One part in so many of the own load.
+    pub fraction: u32,
+}
+
 /// The worker that should get a new client of the accepting one, if another is clearly less loaded: by more than an
 /// eighth and 8 connections (DESIGN §4). Loads are the workers' present connections.
-pub fn hand_off(accepting: usize, loads: impl Iterator<Item = (usize, u32)>, own: u32) -> Option<usize> {
+pub fn hand_off(
+    accepting: usize,
+    loads: impl Iterator<Item = (usize, u32)>,
+    own: u32,
+    margin: Margin,
+) -> Option<usize> {
     let (worker, least) = loads
         .filter(|(worker, _)| *worker != accepting)
         .min_by_key(|(_, load)| *load)?;
-    let margin = 8.max(own / 8);
+    let margin = margin.connections.max(own / margin.fraction.max(1));
     (own > least.saturating_add(margin)).then_some(worker)
 }
 
@@ -60,14 +74,23 @@ mod tests {
 
     #[test]
     fn a_client_moves_only_to_a_clearly_less_loaded_worker() {
+        let margin = Margin {
+            connections: 8,
+            fraction: 8,
+        };
         let to = |own: u32, others: [u32; 2]| {
-            hand_off(0, [(0, own), (1, others[0]), (2, others[1])].into_iter(), own)
+            hand_off(
+                0,
+                [(0, own), (1, others[0]), (2, others[1])].into_iter(),
+                own,
+                margin,
+            )
         };
         assert_eq!(to(8, [0, 0]), None, "within 8");
         assert_eq!(to(9, [0, 5]), Some(1));
         assert_eq!(to(9, [5, 0]), Some(2));
         assert_eq!(to(800, [700, 750]), None, "within an eighth");
         assert_eq!(to(801, [700, 750]), Some(1));
-        assert_eq!(hand_off(0, std::iter::once((0, 9)), 9), None, "alone");
+        assert_eq!(hand_off(0, std::iter::once((0, 9)), 9, margin), None, "alone");
     }
 }

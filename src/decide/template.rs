@@ -8,7 +8,6 @@
 use super::asked::Asked;
 use super::mistake::{Mistake, What};
 use std::fmt;
-use std::io::Write;
 
 /// A text with placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,11 +196,9 @@ impl Placeholder {
     }
 
     fn render(self, asked: &Asked<'_>, out: &mut Vec<u8>) {
-        match (self, asked.client) {
-            (Placeholder::ClientIp, Some(client)) => {
-                write!(out, "{}", client.to_canonical()).expect("a Vec takes everything");
-            }
-            (other, _) => out.extend_from_slice(other.bytes(asked)),
+        match self {
+            Placeholder::ClientIp => asked.write_client(out),
+            other => out.extend_from_slice(other.bytes(asked)),
         }
     }
 }

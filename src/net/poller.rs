@@ -65,8 +65,10 @@ pub struct Ready {
     pub writable: bool,
     /// The peer has closed its side or the socket has failed: read on to the end.
     pub hangup: bool,
-    /// Both directions are gone (reset, or closed by both sides).
-    pub dead: bool,
+    /// Both directions are closed, whoever closed them.
+    pub closed: bool,
+    /// The connection is broken.
+    pub failed: bool,
 }
 
 /// Wakes a worker out of its poll from another thread.
@@ -119,7 +121,8 @@ impl Poller {
             readable: event.is_readable() || event.is_error(),
             writable: event.is_writable(),
             hangup: event.is_read_closed() || event.is_error(),
-            dead: event.is_error() || (event.is_read_closed() && event.is_write_closed()),
+            closed: event.is_read_closed() && event.is_write_closed(),
+            failed: event.is_error(),
         }));
         Ok(())
     }

@@ -7,8 +7,10 @@
 use super::address::Address;
 use super::poller::Ready;
 use mio::event::Source;
-use std::io::{self, IoSlice, Read as _, Write as _};
+use rustix::net::{RecvFlags, SendFlags};
+use std::io::{self, IoSlice, Write as _};
 use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// A TCP or Unix stream with its readiness bits.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub struct Stream {
     hangup: bool,
     dead: bool,
     writable: bool,
+    /// Whether we have ended our side.
+    ended: bool,
 }
 
 #[derive(Debug)]
@@ -57,6 +61,7 @@ impl Stream {
             hangup: false,
             dead: false,
             writable: true,
+            ended: false,
         }
     }
 
@@ -98,7 +103,8 @@ impl Stream {
     pub fn mark(&mut self, ready: &Ready) {
         self.readable |= ready.readable;
         self.hangup |= ready.hangup;
-        self.dead |= ready.dead;
+        // Closed both ways, and one of them is our doing: the peer's last bytes may still be here.
+        self.dead |= ready.failed || ready.closed && !self.ended;
         self.writable |= ready.writable;
     }
 
@@ -112,7 +118,7 @@ impl Stream {
         self.writable
     }
 
-    /// Whether both directions are known to be gone.
+    /// Whether the connection is broken, or the peer has closed both directions.
     pub fn is_dead(&self) -> bool {
         self.dead
     }
@@ -120,6 +126,12 @@ impl Stream {
     /// Whether the peer has closed its side (an end is to be read behind the bytes that are left).
     pub fn is_hangup(&self) -> bool {
         self.hangup
+    }
+
+    /// A write has failed: the end is to be read, behind what the peer sent before.
+    pub fn expect_end(&mut self) {
+        self.readable = true;
+        self.hangup = true;
     }
 
     /// Reads once into `buffer`.
@@ -194,6 +206,7 @@ impl Stream {
 
     /// Says to the peer that no more bytes come (half-close).
     pub fn end(&mut self) -> io::Result<()> {
+        self.ended = true;
         match &self.transport {
             Transport::Tcp(stream) => stream.shutdown(Shutdown::Write),
             Transport::Unix(stream) => stream.shutdown(Shutdown::Write),
@@ -241,18 +254,22 @@ impl Source for Stream {
     }
 }
 
+/// Straight to the system call: libc's `recv` and `send` are cancellation points of a threaded process, which costs
+/// some sixty instructions each way.
 impl Transport {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Transport::Tcp(stream) => stream.read(buffer),
-            Transport::Unix(stream) => stream.read(buffer),
-        }
+        let (n, _) = rustix::net::recv(self.as_fd(), buffer, RecvFlags::empty())?;
+        Ok(n)
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(self.as_fd(), bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Transport::Tcp(stream) => stream.write(bytes),
-            Transport::Unix(stream) => stream.write(bytes),
+            Transport::Tcp(stream) => stream.as_fd(),
+            Transport::Unix(stream) => stream.as_fd(),
         }
     }
 
@@ -311,6 +328,33 @@ mod tests {
         assert!(sent > 0 && sent < big.len());
         assert!(!stream.is_writable());
         assert_eq!(stream.write(&big).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_peer_that_ends_after_us_is_not_dead_until_it_fails() {
+        let event = |closed, failed| Ready {
+            token: crate::net::Token {
+                kind: crate::net::Kind::Client,
+                key: crate::net::Key {
+                    slot: 0,
+                    generation: 0,
+                },
+            },
+            readable: true,
+            writable: true,
+            hangup: true,
+            closed,
+            failed,
+        };
+        let (mut stream, _peer) = pair();
+        stream.end().unwrap();
+        stream.mark(&event(true, false));
+        assert!(!stream.is_dead(), "its last bytes are still to be read");
+        stream.mark(&event(true, true));
+        assert!(stream.is_dead());
+        let (mut stream, _peer) = pair();
+        stream.mark(&event(true, false));
+        assert!(stream.is_dead());
     }
 
     #[test]

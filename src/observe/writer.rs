@@ -71,6 +71,7 @@ impl Log {
             outlet,
             format,
             messages,
+            lanes: Vec::new(),
             taken: Vec::new(),
             text: Vec::with_capacity(WRITE_SIZE),
             lines: 0,
@@ -145,6 +146,8 @@ struct Writer {
     outlet: Outlet,
     format: Format,
     messages: Messages,
+    /// The open lanes while they are emptied; empty otherwise, so that a worker's end shows.
+    lanes: Vec<Arc<Lane>>,
     /// Records taken from one lane.
     taken: Vec<u8>,
     /// Lines that wait for their write.
@@ -174,7 +177,8 @@ impl Writer {
     }
 
     fn empty_lanes(&mut self) {
-        let lanes = self.shared.lanes.lock().open.clone();
+        let mut lanes = std::mem::take(&mut self.lanes);
+        lanes.extend_from_slice(&self.shared.lanes.lock().open);
         let mut closed = false;
         for lane in &lanes {
             // The list's and the one in hand.
@@ -182,7 +186,8 @@ impl Writer {
             self.empty(lane);
         }
         self.write();
-        drop(lanes);
+        lanes.clear();
+        self.lanes = lanes;
         if closed {
             self.forget_closed();
         }

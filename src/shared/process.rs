@@ -1,7 +1,8 @@
 //! What all workers of the process share besides servers: loads and descriptors.
 //!
 //! Each worker alone writes its own load; the others read it when they place a new client. All of it is approximate
-//! by nature, and relaxed.
+//! by nature, and relaxed; except that in a drain, a worker may not end before all others have said that they hand no
+//! client off to it.
 
 use crate::decide::reuse::Descriptors;
 use crate::policy::WorkerId;
@@ -12,6 +13,7 @@ use crate::sync::{AtomicU32, Ordering};
 pub struct Process {
     loads: Box<[Load]>,
     server_connections: AtomicU32,
+    handing_off: AtomicU32,
     descriptor_limit: u32,
     low_percent: AtomicU32,
     high_percent: AtomicU32,
@@ -27,6 +29,7 @@ impl Process {
         Process {
             loads: (0..workers).map(|_| Load(AtomicU32::new(0))).collect(),
             server_connections: AtomicU32::new(0),
+            handing_off: AtomicU32::new(u32::from(workers)),
             descriptor_limit,
             low_percent: AtomicU32::new(20),
             high_percent: AtomicU32::new(25),
@@ -68,6 +71,16 @@ impl Process {
     pub fn server_connection_closed(&self) {
         let before = self.server_connections.fetch_sub(1, Ordering::Relaxed);
         debug_assert!(before > 0, "what is closed was open");
+    }
+
+    /// A worker will hand no client off any more, because it drains. `true`: it was the last.
+    pub fn stop_hand_offs(&self) -> bool {
+        self.handing_off.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Whether no worker hands a client off any more. What was handed off before lies in its mailbox.
+    pub fn nobody_hands_off(&self) -> bool {
+        self.handing_off.load(Ordering::Acquire) == 0
     }
 
     /// A worker tells how many client connections it has.

@@ -5,15 +5,12 @@
 
 use super::session::{Keep, NEVER, Phase, Session};
 use super::{HandOff, Worker};
-use crate::decide::schedule;
-use crate::net::{Accepted, Key, Kind, Listener, Micros, Token};
+use crate::decide::schedule::{self, Margin};
+use crate::net::{Accepted, Key, Kind, Listener, Token};
 use crate::observe::messages::Level;
 use crate::shared::generation::ListenerId;
 use crate::shared::orders::Place;
 use std::io;
-
-/// How long accepting pauses after descriptors or memory ran out.
-const PAUSE: Micros = 100_000;
 
 /// One listening socket of this worker.
 #[derive(Debug)]
@@ -106,7 +103,7 @@ impl Worker {
             if !self.listeners[place].ready {
                 continue;
             }
-            for _ in 0..self.tuning.max_accept {
+            for _ in 0..self.measures.max_accept {
                 let Some((id, accepted)) = self.accept_one(place) else {
                     break;
                 };
@@ -119,7 +116,14 @@ impl Worker {
     fn accept_one(&mut self, place: usize) -> Option<HandOff> {
         let listening = &mut self.listeners[place];
         let id = listening.id;
-        match listening.listener.as_ref()?.accept() {
+        let accepted = loop {
+            match listening.listener.as_ref()?.accept() {
+                // The client gave up while it waited: the next one is behind it.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                accepted => break accepted,
+            }
+        };
+        match accepted {
             Ok(accepted) => {
                 self.own_statistics.of(self.id).accepts.count();
                 Some((id, accepted))
@@ -128,13 +132,11 @@ impl Worker {
                 listening.ready = false;
                 None
             }
-            // The client gave up while it waited: the next one is behind it.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => None,
             Err(error) => {
                 self.listeners
                     .iter_mut()
                     .for_each(|listening| listening.ready = false);
-                self.accept_resume = self.now + PAUSE;
+                self.accept_resume = self.now + self.measures.accept_pause;
                 self.statistics().accept_pauses.count();
                 self.messages
                     .say(Level::Warn, "accepting pauses", &[("error", &error)]);
@@ -150,11 +152,17 @@ impl Worker {
         let Some(listener) = generation.listener(id) else {
             return self.admit(id, accepted);
         };
+        // Who waits in another's mailbox is a part of its load already: a burst must not go to one worker whole.
         let loads = self
             .process
             .loads()
-            .filter(|(worker, _)| listener.accepts(*worker));
-        match schedule::hand_off(own, loads, self.sessions.len() as u32) {
+            .filter(|(worker, _)| listener.accepts(*worker))
+            .map(|(worker, load)| (worker, load + self.postboxes[worker].hand_offs_waiting() as u32));
+        let margin = Margin {
+            connections: self.measures.hand_off_connections,
+            fraction: self.measures.hand_off_fraction,
+        };
+        match schedule::hand_off(own, loads, self.sessions.len() as u32, margin) {
             Some(other) => match self.postboxes[other].hand_off((id, accepted)) {
                 Ok(()) => self.statistics().hand_offs_given.count(),
                 Err((id, accepted)) => self.admit(id, accepted),
@@ -173,6 +181,7 @@ impl Worker {
             phase: Phase::Idle,
             keep: Keep::Yes,
             queued: false,
+            spared: false,
             unseen: false,
             requests: 0,
             input: Vec::new(),
@@ -197,7 +206,7 @@ impl Worker {
             );
         }
         self.process.set_load(self.id, self.sessions.len() as u32);
-        if let Some(statistics) = self.listener_statistics(listener) {
+        if let Some(statistics) = self.listener_statistics(None, listener) {
             statistics.connections.count();
             statistics.sessions.raise();
         }

@@ -1,20 +1,19 @@
 //! From a complete head to an exchange: route, edits, the request as it will go out, the first bytes of its body.
 
 use super::client::Answered;
-use super::session::{Account, Keep, Live, Phase, TunnelEnds};
+use super::session::{Account, Delivery, Keep, Live, Phase, TunnelEnds};
 use super::{Current, Worker};
+use crate::decide::additions;
 use crate::decide::cause::Cause;
 use crate::decide::edit::Edits;
 use crate::decide::exchange::{Arrival, Asked, Event, Exchange, Idempotent};
 use crate::decide::reuse::OpenReason;
 use crate::decide::route::{self, Action, BackendRef, NO_ROUTE_STATUS, Outcome};
-use crate::decide::settings::{Forwarded, VIA_MINOR};
 use crate::http1::{
-    self, Body, BodyError, Framing, Method, Output, RequestHead, ResponseHead, TrailerLimits, Version,
+    self, Body, BodyError, Framing, Method, Output, RequestHead, ResponseHead, TrailerLimits,
 };
 use crate::net::Key;
 use crate::shared::generation::ListenerId;
-use std::io::Write;
 
 /// Bounds of a trailer section.
 pub(super) const TRAILERS: TrailerLimits = TrailerLimits {
@@ -48,14 +47,18 @@ impl Worker {
             .get_mut(key)
             .expect("the session that sent the head");
         session.requests = session.requests.saturating_add(1);
-        let (listener_id, client, since, pinned) =
-            (session.listener, session.client, session.since, session.pinned);
+        let (listener_id, client, since, pinned) = (
+            session.listener,
+            session.client,
+            session.message_began(),
+            session.pinned,
+        );
         session.keep = if head.keep_alive && pinned.is_none() && !self.draining {
             Keep::Yes
         } else {
             Keep::No
         };
-        if let Some(statistics) = self.listener_statistics(listener_id) {
+        if let Some(statistics) = self.listener_statistics(pinned, listener_id) {
             statistics.requests.count();
         }
         let asked = route::Asked {
@@ -143,6 +146,7 @@ impl Worker {
             response_body: Body::new(Framing::None, TRAILERS),
             out,
             sent: 0,
+            delivery: Delivery::Nothing,
             head_length,
             input: Vec::new(),
             response_lines,
@@ -208,39 +212,8 @@ impl Worker {
             .listener(session.listener)
             .expect("its limits were read")
             .settings;
-        additions.clear();
-        if !listener.via.is_empty() {
-            additions.extend_from_slice(&listener.via);
-            if head.version == Version::Http10 {
-                additions[VIA_MINOR] = b'0';
-            }
-        }
-        if listener.forwarded != Forwarded::Off {
-            if listener.forwarded == Forwarded::Replace {
-                head.drop_named(bytes, b"X-Forwarded-For");
-            }
-            head.drop_named(bytes, b"X-Forwarded-Proto");
-            head.drop_named(bytes, b"X-Forwarded-Host");
-            if let Some(client) = asked.client {
-                let _ = write!(additions, "X-Forwarded-For: {client}\r\n");
-            }
-            additions.extend_from_slice(b"X-Forwarded-Proto: http\r\n");
-            if !asked.host.is_empty() {
-                additions.extend_from_slice(b"X-Forwarded-Host: ");
-                additions.extend_from_slice(asked.host);
-                additions.extend_from_slice(b"\r\n");
-            }
-        }
-        let of_route = route.map(|at| &listener.routes.routes[usize::from(at)].request_edits);
         let of_backend = &generation.backends[usize::from(backend.0)].settings.request_edits;
-        for edits in [Some(&listener.request_edits), of_route, Some(of_backend)]
-            .into_iter()
-            .flatten()
-        {
-            if !edits.is_empty() {
-                edits.apply(asked, |name| head.drop_named(bytes, name), additions);
-            }
-        }
+        additions::prepare(listener, *route, of_backend, asked, head, bytes, additions);
     }
 
     /// Header lines for the response, made while the request is at hand; `None` where nothing is edited.

@@ -4,6 +4,7 @@ use super::Worker;
 use super::session::{Due, Keep, Manner, Phase};
 use crate::decide::cause::Cause;
 use crate::decide::exchange::{Event, Timer};
+use crate::decide::reuse::CloseReason;
 use crate::http1::{self, ClientConnection, Limits, Parsed, Version};
 use crate::net::{Key, Read};
 use crate::shared::statistics;
@@ -54,12 +55,8 @@ impl Worker {
                 self.keep_rest(key, input, consumed);
                 true
             }
-            Read::Empty if self.draining && session.phase == Phase::Idle => {
-                self.close(key);
-                false
-            }
             Read::Empty => false,
-            Read::End if session.phase == Phase::Head => {
+            Read::End if matches!(session.phase, Phase::Head(_)) => {
                 self.refuse(key, Cause::Incomplete);
                 true
             }
@@ -75,7 +72,7 @@ impl Worker {
         input.drain(..consumed);
         match self.sessions.get_mut(key) {
             Some(session) if !input.is_empty() => {
-                session.unseen = session.phase != Phase::Head;
+                session.unseen = !matches!(session.phase, Phase::Head(_));
                 session.input = input;
             }
             _ => self.buffers.give(input),
@@ -101,8 +98,7 @@ impl Worker {
         };
         let session = self.sessions.get_mut(key).expect("the limits are this session's");
         if session.phase == Phase::Idle {
-            session.phase = Phase::Head;
-            session.since = self.now;
+            session.phase = Phase::Head(self.now);
         }
         // A head ends with a line end: without a new one there is nothing to learn, unless it is too long.
         let may_end = memchr::memchr(b'\n', &bytes[bytes.len() - fresh..]).is_some();
@@ -122,7 +118,8 @@ impl Worker {
         consumed
     }
 
-    /// Empty lines between requests are no request: a client that sends only those is idle (RFC 9112 §2.2).
+    /// Empty lines between requests are no request: a client that sends only those is idle (RFC 9112 §2.2), and has
+    /// been since before them.
     fn skip_empty_lines(&mut self, key: Key, bytes: &[u8]) -> usize {
         let empty = http1::empty_lines(bytes);
         if empty == bytes.len()
@@ -257,9 +254,8 @@ impl Worker {
                     .write_vectored(&[IoSlice::new(head), IoSlice::new(body)])?,
                 _ => 0,
             };
-            if sent > 0 {
-                session.active = self.now;
-            }
+            // Its time begins with what it does not take, if it had nothing to take before.
+            session.active = self.now;
         }
         for part in parts {
             let skipped = sent.min(part.len());
@@ -290,6 +286,7 @@ impl Worker {
                 if !session.has_output() {
                     session.output_sent = 0;
                     self.buffers.reclaim(&mut session.output);
+                    self.await_server(key);
                 }
                 true
             }
@@ -297,6 +294,15 @@ impl Worker {
                 self.client_lost(key);
                 false
             }
+        }
+    }
+
+    /// The server was not read while its client was behind: its time counts from now.
+    fn await_server(&mut self, key: Key) {
+        if let Some(Phase::Busy(exchange)) = self.sessions.get(key).map(|session| session.phase)
+            && let Some(live) = self.exchanges.get_mut(exchange)
+        {
+            live.server_active = self.now;
         }
     }
 
@@ -314,8 +320,8 @@ impl Worker {
         let Some(session) = self.sessions.get(key) else {
             return;
         };
-        let (listener, phase) = (session.listener, session.phase);
-        if let Some(statistics) = self.listener_statistics(listener) {
+        let phase = session.phase;
+        if let Some(statistics) = self.statistics_of(key) {
             match due {
                 Due::KeepAlive => statistics.timeouts.count(statistics::Phase::KeepAlive),
                 Due::Head => statistics.timeouts.count(statistics::Phase::HttpRequest),
@@ -339,7 +345,12 @@ impl Worker {
     /// Ends a session whose step panicked: everything it holds is given back without another look at its state.
     pub(super) fn abandon(&mut self, key: Key) {
         if let Some(Phase::Busy(exchange)) = self.sessions.get(key).map(|session| session.phase) {
+            // The machine may believe that it has nothing left to close: its commands may not have been carried out.
+            self.drop_upstream(exchange, CloseReason::Error);
             self.drive(exchange, Event::ClientGone);
+            if let Some(live) = self.exchanges.remove(exchange) {
+                self.retire(live);
+            }
         }
         self.close(key);
     }
@@ -354,11 +365,11 @@ impl Worker {
         }
         self.buffers.give(session.input);
         self.buffers.give(session.output);
+        if let Some(statistics) = self.listener_statistics(session.pinned, session.listener) {
+            statistics.sessions.lower();
+        }
         if let Some(place) = session.pinned {
             self.tables.release(place);
-        }
-        if let Some(statistics) = self.listener_statistics(session.listener) {
-            statistics.sessions.lower();
         }
         self.process.set_load(self.id, self.sessions.len() as u32);
     }

@@ -5,9 +5,6 @@ use super::session::{Due, Live, Manner, NEVER, Phase, Session};
 use crate::decide::exchange::{RequestSide, ResponseSide, ServerSide, Timer};
 use crate::net::{Key, Micros};
 
-/// How long a client may take to close after we did, and to take our last answer.
-const LINGER: Micros = 2_000_000;
-
 impl Worker {
     /// The next deadline of a session.
     pub(super) fn deadline(&self, session: &Session) -> (Micros, Due) {
@@ -20,10 +17,15 @@ impl Worker {
             Phase::Idle if session.has_output() => {
                 (session.active + limits.inactivity, Due::Phase(Timer::Client))
             }
+            Phase::Idle if self.draining => (
+                self.drain_grace_ends
+                    .max(session.since + self.measures.drain_grace),
+                Due::KeepAlive,
+            ),
             Phase::Idle if session.requests == 0 => (session.since + limits.http_request, Due::KeepAlive),
             Phase::Idle => (session.since + limits.http_keep_alive, Due::KeepAlive),
-            Phase::Head => (session.since + limits.http_request, Due::Head),
-            Phase::Closing(Manner::Draining) => (session.since + LINGER, Due::Linger),
+            Phase::Head(began) => (began + limits.http_request, Due::Head),
+            Phase::Closing(Manner::Draining) => (session.since + self.measures.linger, Due::Linger),
             Phase::Closing(_) => (session.active + limits.inactivity, Due::Linger),
             Phase::Busy(key) => match self.exchanges.get(key) {
                 Some(live) => self.exchange_deadline(session, live, limits.inactivity, limits.tunnel),
@@ -65,10 +67,24 @@ impl Worker {
             return;
         };
         let (deadline, _) = self.deadline(session);
-        if deadline < session.timer_at {
-            let at = self.wheel.insert(key, deadline);
-            self.sessions.get_mut(key).expect("looked up above").timer_at = at;
+        if deadline >= session.timer_at && !session.spared {
+            return;
         }
+        let session = self.sessions.get_mut(key).expect("looked up above");
+        session.spared &= deadline <= self.now;
+        if deadline < session.timer_at {
+            session.timer_at = self.wheel.insert(key, deadline);
+        }
+    }
+
+    /// Whether a session gets one more chance: something came for it that it had no turn to look at.
+    fn spare(&mut self, key: Key) -> bool {
+        let Some(session) = self.sessions.get_mut(key) else {
+            return false;
+        };
+        let first = session.queued && !session.spared;
+        session.spared |= first;
+        first
     }
 
     /// The wheel says that it is time to look at a session.
@@ -82,7 +98,7 @@ impl Worker {
         session.timer_at = NEVER;
         let session = self.sessions.get(key).expect("looked up above");
         let (deadline, due) = self.deadline(session);
-        if deadline <= self.now {
+        if deadline <= self.now && !self.spare(key) {
             self.expire(key, due);
         }
         self.arm(key);

@@ -219,7 +219,7 @@ impl Worker {
     }
 
     /// Gives its buffers and its generation back.
-    fn retire(&mut self, live: Live) {
+    pub(super) fn retire(&mut self, live: Live) {
         self.buffers.give(live.out);
         self.buffers.give(live.input);
         self.buffers.give(live.account.texts);

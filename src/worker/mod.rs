@@ -1,6 +1,6 @@
 //! One worker: a thread with its own poll, sessions, timers, buffers and statistics.
 //!
-//! A turn of the loop: *poll → clock → mark → mail → expire → accept → run → report*. Marking does no work; what has
+//! A turn of the loop: *poll → clock → mark → parked → mail → expire → accept → run → report*. Marking does no work; what has
 //! something to do is put on the run queue, of which at most *depth* sessions run before the next poll (SCH-1). A
 //! session's step goes on until nothing moves or its rounds are spent; the worker never polls with a timeout while
 //! work is pending.
@@ -95,23 +95,35 @@ pub struct Parts {
     pub epoch: Instant,
     /// Seed of this worker's random draws.
     pub seed: u64,
-    /// The loop's measures.
-    pub tuning: Tuning,
+    /// Its measures.
+    pub measures: Measures,
 }
 
-/// The loop's measures.
+/// The measures of a worker, from `config/defaults.rs`.
 #[derive(Clone, Copy, Debug)]
-pub struct Tuning {
+pub struct Measures {
     /// Sessions run before the next poll (SCH-1), at least 1.
     pub depth: usize,
     /// Connections accepted per listener and turn (SCH-7), at least 1.
     pub max_accept: usize,
+    /// How long accepting pauses when descriptors run out (SCH-7), in µs.
+    pub accept_pause: Micros,
+    /// Bytes read at once.
+    pub scratch: usize,
+    /// Bytes of a body that are held for another attempt (RT-7).
+    pub held_body: usize,
+    /// How long a client may take to close after we did (RFC 9112 §9.6), in µs.
+    pub linger: Micros,
+    /// How long a drain leaves a client between two requests, in µs.
+    pub drain_grace: Micros,
+    /// A client is handed off when loads differ by more than this … (SCH-8)
+    pub hand_off_connections: u32,
+    /// … and by more than one part in so many of the own load.
+    pub hand_off_fraction: u32,
 }
 
 /// Rounds of one session's step before it goes to the end of the run queue.
 const ROUNDS: u32 = 16;
-/// Bytes read at once.
-const SCRATCH: usize = 64 << 10;
 /// How often the wall clock is read again, in µs.
 const WALL_EVERY: Micros = 1_000_000;
 
@@ -150,12 +162,14 @@ pub struct Worker {
     outgoing: Vec<u8>,
     random: Random,
     log: Option<Batcher>,
-    tuning: Tuning,
+    measures: Measures,
     epoch: Instant,
     now: Micros,
     wall_at_zero_ms: u64,
     wall_read: Micros,
     draining: bool,
+    /// Until then clients between two requests are left alone in a drain.
+    drain_grace_ends: Micros,
     stopping: bool,
 }
 
@@ -184,7 +198,7 @@ impl Worker {
             wheel: Wheel::new(now),
             expired: Vec::new(),
             buffers: buffers::Buffers::new(parts.buffers),
-            scratch: vec![0; SCRATCH],
+            scratch: vec![0; parts.measures.scratch],
             request: RequestHead::default(),
             response: ResponseHead::default(),
             additions: Vec::with_capacity(512),
@@ -192,12 +206,13 @@ impl Worker {
             outgoing: Vec::with_capacity(4096),
             random: Random(parts.seed | 1),
             log: parts.log,
-            tuning: parts.tuning,
+            measures: parts.measures,
             epoch: parts.epoch,
             now,
             wall_at_zero_ms: 0,
             wall_read: 0,
             draining: false,
+            drain_grace_ends: 0,
             stopping: false,
         };
         worker.read_wall_clock();
@@ -223,7 +238,12 @@ impl Worker {
     }
 
     fn is_over(&self) -> bool {
-        self.stopping || self.draining && self.sessions.is_empty()
+        let own = usize::from(self.id.0);
+        self.stopping
+            || self.draining
+                && self.sessions.is_empty()
+                && self.process.nobody_hands_off()
+                && self.postboxes[own].hand_offs_waiting() == 0
     }
 
     /// One turn of the loop.
@@ -236,6 +256,7 @@ impl Worker {
             self.mark(&event);
         }
         self.ready = ready;
+        self.look_at_parked();
         self.read_mail();
         self.refresh();
         self.expire_timers();
@@ -344,29 +365,45 @@ impl Worker {
             Order::Look => {}
             Order::Log(log) => self.log = log,
             Order::Stop => self.stopping = true,
-            Order::Drain => {
-                self.draining = true;
-                self.unlisten(None);
-                let keys: Vec<Key> = self.sessions.keys().collect();
-                keys.into_iter().for_each(|key| self.enqueue(key));
-            }
+            Order::Drain => self.drain(),
+        }
+    }
+
+    /// Accepts no more, and looks at every session again, because its deadline may be nearer now.
+    fn drain(&mut self) {
+        if std::mem::replace(&mut self.draining, true) {
+            return;
+        }
+        self.drain_grace_ends = self.now + self.measures.drain_grace;
+        self.unlisten(None);
+        let keys: Vec<Key> = self.sessions.keys().collect();
+        keys.into_iter().for_each(|key| self.enqueue(key));
+        // From here on this worker hands no client off; others may have waited for that.
+        if self.process.stop_hand_offs() {
+            self.postboxes
+                .iter()
+                .for_each(|post| drop(post.send(Order::Look)));
         }
     }
 
     fn expire_timers(&mut self) {
         let mut expired = std::mem::take(&mut self.expired);
-        self.wheel.expire(self.now, self.tuning.depth, &mut expired);
+        self.wheel.expire(self.now, self.measures.depth, &mut expired);
         for (key, at) in expired.drain(..) {
             self.guarded(key, |worker| worker.look(key, at));
         }
         self.expired = expired;
     }
 
-    fn run_sessions(&mut self) {
+    /// Before anything is lent: an event on a parked connection says nothing to who has it later.
+    fn look_at_parked(&mut self) {
         while let Some(key) = self.parked_events.pop() {
             self.parked_event(key);
         }
-        for _ in 0..schedule::turn(self.run.len(), self.tuning.depth) {
+    }
+
+    fn run_sessions(&mut self) {
+        for _ in 0..schedule::turn(self.run.len(), self.measures.depth) {
             let Some(key) = self.run.pop_front() else { break };
             if let Some(session) = self.sessions.get_mut(key) {
                 session.queued = false;
@@ -381,8 +418,11 @@ impl Worker {
             self.statistics().panics.count();
             self.messages
                 .say(Level::Error, "a session ended in a panic of ours", &[]);
-            self.scratch.resize(SCRATCH, 0);
-            self.abandon(key);
+            self.scratch.resize(self.measures.scratch, 0);
+            // What it had in hand may be the reason, and be met again.
+            if catch_unwind(AssertUnwindSafe(|| self.abandon(key))).is_err() {
+                self.close(key);
+            }
         }
     }
 
@@ -408,7 +448,7 @@ impl Worker {
             return false;
         };
         let moved = match session.phase {
-            Phase::Idle | Phase::Head => self.read_request(key, scratch),
+            Phase::Idle | Phase::Head(_) => self.read_request(key, scratch),
             Phase::Busy(exchange) => self.advance_exchange(key, exchange, scratch),
             Phase::Closing(manner) => self.advance_closing(key, manner, scratch),
         };

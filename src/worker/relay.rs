@@ -6,7 +6,7 @@
 
 use super::Worker;
 use super::begin::TRAILERS;
-use super::session::{Keep, Live};
+use super::session::{Delivery, Keep, Live};
 use crate::decide::cause::Cause;
 use crate::decide::exchange::{Afterwards, Event, RequestSide, ResponseSide, ServerSide};
 use crate::http1::{
@@ -15,8 +15,6 @@ use crate::http1::{
 use crate::net::{Key, Read};
 use std::io;
 
-/// Bytes of a body that are held for another attempt (DESIGN §3).
-const HELD_MAX: usize = 16 << 10;
 /// A body part up to this is copied behind its rewritten head and goes out with it; a larger one is written from
 /// where it lies.
 const COPIED_MAX: usize = 4 << 10;
@@ -58,6 +56,7 @@ impl Worker {
     pub(super) fn send_held(&mut self, exchange: Key) {
         if let Some(live) = self.exchanges.get_mut(exchange) {
             live.sent = 0;
+            live.delivery = Delivery::Nothing;
             self.send_rest(exchange);
         }
     }
@@ -67,7 +66,7 @@ impl Worker {
         let Some(live) = self.exchanges.get_mut(exchange) else {
             return false;
         };
-        if live.all_sent() {
+        if live.all_sent() || live.delivery == Delivery::Broken {
             return false;
         }
         let out = std::mem::take(&mut live.out);
@@ -81,15 +80,43 @@ impl Worker {
             Ok(0) => false,
             Ok(n) => {
                 live.sent += n;
-                if live.all_sent() && !live.machine.wants_held() {
-                    live.forget_sent();
+                if live.all_sent() {
+                    if !live.machine.wants_held() {
+                        live.forget_sent();
+                    }
+                    if live.machine.request() == RequestSide::Arriving {
+                        let session = live.session;
+                        self.await_client(session);
+                    }
                 }
                 true
             }
             Err(_) => {
-                self.drive(exchange, Event::ServerGone);
+                self.stop_sending(exchange);
                 true
             }
+        }
+    }
+
+    /// The server broke the connection while the request was being sent. It may have answered before, as early refusals
+    /// of uploads do: that is read first, and the end behind it tells the machine.
+    fn stop_sending(&mut self, exchange: Key) {
+        let Some(live) = self.exchanges.get_mut(exchange) else {
+            return;
+        };
+        if live.delivery == Delivery::Nothing {
+            return self.drive(exchange, Event::ServerGone); // what it said is no answer to this request
+        }
+        live.delivery = Delivery::Broken;
+        if let Some(stream) = self.upstream_stream(exchange) {
+            stream.expect_end();
+        }
+    }
+
+    /// The client was not read while the server was behind, or not there yet: its time counts from now.
+    fn await_client(&mut self, key: Key) {
+        if let Some(session) = self.sessions.get_mut(key) {
+            session.active = self.now;
         }
     }
 
@@ -105,6 +132,7 @@ impl Worker {
                 .get_mut(exchange)
                 .expect("its stream was just written to");
             live.server_active = now;
+            live.delivery = Delivery::Begun;
             live.machine.on(Event::Written);
         }
         Ok(n)
@@ -115,7 +143,10 @@ impl Worker {
         let Some(live) = self.exchanges.get(exchange) else {
             return false;
         };
-        if live.machine.request() == RequestSide::Complete || !live.all_sent() {
+        if live.machine.request() == RequestSide::Complete
+            || !live.all_sent()
+            || live.delivery == Delivery::Broken
+        {
             return false;
         }
         let Some(session) = self.sessions.get_mut(key) else {
@@ -170,12 +201,13 @@ impl Worker {
 
     /// Sends a part of the body; all that came before it has gone. A part that may have to be sent again is kept.
     fn send_body(&mut self, exchange: Key, bytes: &[u8]) {
+        let held_max = self.measures.held_body;
         let live = self
             .exchanges
             .get_mut(exchange)
             .expect("the exchange that is relayed");
         if live.machine.wants_held() {
-            if live.out.len() - live.head_length + bytes.len() <= HELD_MAX {
+            if live.out.len() - live.head_length + bytes.len() <= held_max {
                 live.out.extend_from_slice(bytes);
                 self.send_rest(exchange);
                 return;
@@ -188,7 +220,7 @@ impl Worker {
                 let live = self.exchanges.get_mut(exchange).expect("it was just written to");
                 live.out.extend_from_slice(&bytes[n..]);
             }
-            Err(_) => self.drive(exchange, Event::ServerGone),
+            Err(_) => self.stop_sending(exchange),
         }
     }
 
@@ -214,11 +246,19 @@ impl Worker {
                 } else if live.input.is_empty() {
                     self.response_head_bytes(key, exchange, &scratch[..n]);
                 } else {
-                    let mut input = std::mem::take(&mut live.input);
-                    input.extend_from_slice(&scratch[..n]);
-                    self.response_head_bytes(key, exchange, &input);
-                    self.buffers.give(input);
+                    live.input.extend_from_slice(&scratch[..n]);
+                    // A head ends with a line end: without a new one there is nothing to learn, unless it is too long.
+                    let may_end = memchr::memchr(b'\n', &scratch[..n]).is_some();
+                    if may_end || live.input.len() > RESPONSE_LIMITS.head_max {
+                        let input = std::mem::take(&mut live.input);
+                        self.response_head_bytes(key, exchange, &input);
+                        self.buffers.give(input);
+                    }
                 }
+                true
+            }
+            Read::Empty if live.delivery == Delivery::Broken => {
+                self.drive(exchange, Event::ServerGone);
                 true
             }
             Read::Empty => false,
@@ -421,7 +461,7 @@ impl Worker {
             .expect("the exchange that is answered");
         let afterwards = if excess > 0 {
             Afterwards::ExcessData
-        } else if live.server_keeps && live.all_sent() {
+        } else if live.server_keeps && live.all_sent() && live.delivery != Delivery::Broken {
             Afterwards::Reusable
         } else {
             Afterwards::Ended
@@ -458,7 +498,9 @@ impl Worker {
             .get_mut(exchange)
             .expect("the exchange that switches");
         live.machine.on(Event::Switched);
-        live.forget_sent();
+        if live.all_sent() {
+            live.forget_sent();
+        }
         live.out.extend_from_slice(&early);
         self.buffers.give(early);
         if sent.is_err() {

@@ -16,10 +16,20 @@ impl Worker {
         self.own_statistics.of(self.id)
     }
 
-    /// A listener's statistics; a listener that is gone counts no more.
-    pub(super) fn listener_statistics(&self, id: ListenerId) -> Option<&ListenerStatistics> {
-        let entry = self.tables.get(self.tables.current()).listener(id)?;
-        Some(entry.statistics.of(self.id))
+    /// The statistics of a listener in the generation that its session is pinned to, else in the current one.
+    pub(super) fn listener_statistics(
+        &self,
+        pinned: Option<u32>,
+        id: ListenerId,
+    ) -> Option<&ListenerStatistics> {
+        let place = pinned.unwrap_or(self.tables.current());
+        Some(self.tables.get(place).listener(id)?.statistics.of(self.id))
+    }
+
+    /// The statistics of the listener that a session came through.
+    pub(super) fn statistics_of(&self, session: Key) -> Option<&ListenerStatistics> {
+        let session = self.sessions.get(session)?;
+        self.listener_statistics(session.pinned, session.listener)
     }
 
     /// Counts something of one server of an exchange.
@@ -62,11 +72,8 @@ impl Worker {
     /// A request that went to a server, or would have: the last word on it.
     pub(super) fn log_finished(&mut self, live: &mut Live, termination: [u8; 2], cause: &'static str) {
         let account = &live.account;
-        let Some(listener) = self.sessions.get(live.session).map(|session| session.listener) else {
-            return;
-        };
         let total = self.now - account.started;
-        if let Some(statistics) = self.listener_statistics(listener) {
+        if let Some(statistics) = self.statistics_of(live.session) {
             statistics.bytes_in.add(account.bytes_in);
             if account.response_began > 0 {
                 statistics.replies.count(account.status);
@@ -137,7 +144,7 @@ impl Worker {
             return;
         };
         let account = Account {
-            started: session.since,
+            started: session.message_began(),
             status: cause.status(),
             bytes_out: self.outgoing.len() as u64,
             ..Account::default()
@@ -231,20 +238,14 @@ impl Worker {
 
     /// An answer of ours that is about to be sent.
     pub(super) fn count_reply(&self, key: Key, status: u16, bytes: u64) {
-        let Some(session) = self.sessions.get(key) else {
-            return;
-        };
-        if let Some(statistics) = self.listener_statistics(session.listener) {
+        if let Some(statistics) = self.statistics_of(key) {
             statistics.replies.count(status);
             statistics.bytes_out.add(bytes);
         }
     }
 
     pub(super) fn count_cause(&self, key: Key, cause: Cause) {
-        let Some(session) = self.sessions.get(key) else {
-            return;
-        };
-        if let Some(statistics) = self.listener_statistics(session.listener) {
+        if let Some(statistics) = self.statistics_of(key) {
             statistics.refused[cause.index()].count();
         }
     }

@@ -22,6 +22,8 @@ pub(super) struct Session {
     pub(super) keep: Keep,
     /// Whether it is in the run queue.
     pub(super) queued: bool,
+    /// Whether its deadline has passed while it waited for its turn.
+    pub(super) spared: bool,
     /// Whether `input` holds bytes that no parser has seen.
     pub(super) unseen: bool,
     /// Requests begun on this connection.
@@ -35,7 +37,7 @@ pub(super) struct Session {
     pub(super) private: Vec<Key>,
     /// The last progress from or to the client.
     pub(super) active: Micros,
-    /// When the present phase began.
+    /// When the present phase began; in a head, when the wait for it did.
     pub(super) since: Micros,
     /// The time of the wheel's entry; `NEVER` without one.
     pub(super) timer_at: Micros,
@@ -56,8 +58,8 @@ pub(super) enum Keep {
 pub(super) enum Phase {
     /// Between two requests.
     Idle,
-    /// A part of a head has come.
-    Head,
+    /// A part of a head has come, the first byte of it then.
+    Head(Micros),
     /// A request is in progress.
     Busy(Key),
     /// What is left to say is being said; then it closes.
@@ -79,6 +81,14 @@ pub(super) enum Manner {
 impl Session {
     pub(super) fn has_output(&self) -> bool {
         self.output_sent < self.output.len()
+    }
+
+    /// When the first byte of the message came that is being read.
+    pub(super) fn message_began(&self) -> Micros {
+        match self.phase {
+            Phase::Head(began) => began,
+            Phase::Idle | Phase::Busy(_) | Phase::Closing(_) => self.since,
+        }
     }
 }
 
@@ -102,6 +112,8 @@ pub(super) struct Live {
     /// The request as it goes to the server; what lies before `sent` is kept while it may have to be sent again.
     pub(super) out: Vec<u8>,
     pub(super) sent: usize,
+    /// How far it got on the present connection.
+    pub(super) delivery: Delivery,
     /// Length of the head in `out`.
     pub(super) head_length: usize,
     /// A part of a response's head.
@@ -120,6 +132,17 @@ pub(super) struct Live {
     pub(super) pause_until: Micros,
     pub(super) tunnel: TunnelEnds,
     pub(super) account: Account,
+}
+
+/// How far a request got on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    /// Not one byte was taken.
+    Nothing,
+    /// Some were.
+    Begun,
+    /// Some were, and no more can be: what the server said before it broke the connection is still read.
+    Broken,
 }
 
 /// Which sides of a tunnel have ended.

@@ -3,7 +3,7 @@
 //! A server connection keeps its slot in `upstreams`, and so its token, from its first registration to its close,
 //! also while it is parked: *resident* parking (DESIGN §5).
 
-use super::session::Upstream;
+use super::session::{Live, Upstream};
 use super::{Current, Worker};
 use crate::decide::exchange::{Closing, ConnectFailure, Event};
 use crate::decide::reuse::{self, CloseReason, Descriptors, KeepFacts, Mode, OpenReason, Proven, Retryable};
@@ -196,11 +196,19 @@ impl Worker {
 
     /// Parks the connection of an exchange that is over, or closes it by the keep rule (POOL-32).
     pub(super) fn park(&mut self, exchange: Key) {
-        let Some(live) = self.exchanges.get_mut(exchange) else {
+        let Some(key) = self.exchanges.get(exchange).and_then(|live| live.upstream) else {
             return;
         };
-        let Some(key) = live.upstream.take() else { return };
-        let live = self.exchanges.get(exchange).expect("looked up above");
+        self.park_or_close(exchange, key);
+        // Not before: until then the exchange answers for it, also in a panic.
+        self.exchanges
+            .get_mut(exchange)
+            .expect("looked up above")
+            .upstream = None;
+    }
+
+    fn park_or_close(&mut self, exchange: Key, key: Key) {
+        let live = self.exchanges.get(exchange).expect("whose connection it is");
         let Some(Upstream::Lent {
             connection,
             server: id,
@@ -218,7 +226,11 @@ impl Worker {
         let entry = self.backend(live);
         let mode = entry.settings.reuse;
         let server = self.server(id);
-        if mode == Mode::Never {
+        let index = live.account.server.expect("its connection is to a server");
+        let Some(state) = self.present_state(live, index) else {
+            return self.close_upstream(key, CloseReason::Maintenance);
+        };
+        if mode == Mode::Never && state != Admin::Maint {
             return self.keep_private(key, session);
         }
         let counted = server.pool.need.read();
@@ -226,7 +238,7 @@ impl Worker {
         let facts = KeepFacts {
             mode,
             private: false,
-            maintenance: self.in_maintenance(id),
+            maintenance: state == Admin::Maint,
             purge_delay: true,
             reverse: false,
             streams: 0,
@@ -244,10 +256,7 @@ impl Worker {
         if let Err(reason) = reuse::keep(&facts) {
             return self.close_upstream(key, reason);
         }
-        let pool_key = self.pool_key(exchange, id);
-        let Some(pool_key) = pool_key else {
-            return self.close_upstream(key, CloseReason::Maintenance);
-        };
+        let (generation, backend) = (live.generation, usize::from(live.backend));
         let Worker {
             upstreams,
             servers,
@@ -262,8 +271,7 @@ impl Worker {
         let Upstream::Lent { connection, .. } = std::mem::replace(place, parked) else {
             unreachable!("looked at above")
         };
-        let (generation, backend, index) = pool_key;
-        let key_of = &tables.get(generation).backends[backend].keys[index];
+        let key_of = &tables.get(generation).backends[backend].keys[index.at()];
         let server = servers[id.0 as usize].as_ref().expect("a server in use");
         let ticket = server.pool.park(self.id, key_of, proven, connection);
         *place = Upstream::Parked {
@@ -272,30 +280,18 @@ impl Worker {
         };
     }
 
-    /// Where the key of an exchange's server stands, if the current generation still opens connections with it: one
-    /// to an address that has changed is not kept (POOL-52).
-    fn pool_key(&self, exchange: Key, id: ServerId) -> Option<(u32, usize, usize)> {
-        let live = self.exchanges.get(exchange)?;
-        let index = live.account.server?;
-        let place = (live.generation, usize::from(live.backend), index.at());
+    /// What the operator wants of an exchange's server by now; `None` if the current generation opens no connections
+    /// like the one it had: one to an address that has changed is not kept (POOL-52).
+    fn present_state(&self, live: &Live, index: ServerIndex) -> Option<Admin> {
+        let own = self.backend(live);
         if live.generation == self.tables.current() {
-            return Some(place);
+            return Some(own.table.at(index).state);
         }
-        let own = &self.tables.get(place.0).backends[place.1].keys[place.2];
+        let (id, key) = (own.table.at(index).server.id, &own.keys[index.at()]);
         let current = self.tables.get(self.tables.current());
-        let mut entries = current.backends.iter();
-        let still = entries.any(|entry| entry.table.find(id).is_some_and(|at| entry.keys[at.at()] == *own));
-        still.then_some(place)
-    }
-
-    fn in_maintenance(&self, id: ServerId) -> bool {
-        let current = self.tables.get(self.tables.current());
-        let mut entries = current.backends.iter();
-        entries.any(|entry| {
-            entry
-                .table
-                .find(id)
-                .is_some_and(|at| entry.table.at(at).state == Admin::Maint)
+        current.backends.iter().find_map(|entry| {
+            let at = entry.table.find(id)?;
+            (entry.keys[at.at()] == *key).then(|| entry.table.at(at).state)
         })
     }
 
@@ -340,7 +336,8 @@ impl Worker {
         self.drop_upstream(exchange, reason);
     }
 
-    fn drop_upstream(&mut self, exchange: Key, reason: CloseReason) {
+    /// Closes the connection of an exchange, if it has one.
+    pub(super) fn drop_upstream(&mut self, exchange: Key, reason: CloseReason) {
         let Some(live) = self.exchanges.get_mut(exchange) else {
             return;
         };
@@ -428,8 +425,24 @@ impl Worker {
                 });
                 if !still {
                     self.drain_pool(id);
+                    self.drain_private(id);
                 }
             }
+        }
+    }
+
+    /// Closes the idle private connections to a server.
+    fn drain_private(&mut self, id: ServerId) {
+        let upstreams = &self.upstreams;
+        let private = |key: &Key| matches!(upstreams.get(*key), Some(Upstream::Private { server, .. }) if *server == id);
+        let gone: Vec<Key> = upstreams.keys().filter(private).collect();
+        for key in gone {
+            if let Some(Upstream::Private { session, .. }) = self.upstreams.remove(key)
+                && let Some(session) = self.sessions.get_mut(session)
+            {
+                session.private.retain(|private| *private != key);
+            }
+            self.count_close(id, CloseReason::Maintenance);
         }
     }
 

@@ -13,6 +13,7 @@ mod kit;
 mod bodies;
 mod dialogue;
 mod drain;
+mod endings;
 mod forwarding;
 mod limits;
 mod listeners;

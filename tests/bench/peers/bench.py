@@ -121,6 +121,14 @@ timeout-queue = "60s"
 """ + (f"[policy.bench]\ncomponent = \"{pol}\"\nfallback = \"roundrobin\"\n" if pol else "")
     return {"f.toml": conf}, [BIN["forebay"], "run", "{dir}/f.toml"]
 
+def _loop(flag, value):
+    def f(c):
+        files, argv = forebay(c)
+        return files, argv + [flag, str(value)]
+    return f
+LOOP = {"fb_d32": ("--depth", 32), "fb_d93": ("--depth", 93), "fb_d280": ("--depth", 280), "fb_a4": ("--max-accept", 4), "fb_a64": ("--max-accept", 64)}
+for _n, _a in LOOP.items(): PEERS[_n] = _loop(*_a)
+
 @peer("nginx")
 def nginx(c):
     plug = {None: "", "native": "proxy_set_header x-plugin 1;", "njs": "proxy_set_header x-plugin $plug;"}[c.plugin]
@@ -459,6 +467,9 @@ def stat(): return [int(x) for x in open("/proc/stat").readline().split()[1:]]
 ALL = ["forebay", "haproxy35", "haproxy26", "nginx", "envoy", "pingora", "sozu", "caddy", "fwd", "direct"]
 P = lambda *a: list(a)
 SCEN = {
+    # the loop's measures (SCH-1, SCH-7): 512 clients over 1, 2 and 4 workers
+    **{f"loop_ka{w}": dict(title=f"depth of the run queue: keep-alive, 512 connections, {w} workers", conns=512, threads=w, peers=["forebay", "fb_d32", "fb_d93", "fb_d280"]) for w in (1, 2, 4)},
+    **{f"loop_close{w}": dict(title=f"accepts per turn: a client connection per request, 512 at a time, {w} workers", conns=512, close=1, threads=w, peers=["forebay", "fb_a4", "fb_a64"]) for w in (1, 2, 4)},
     # closed loop, keep-alive both sides
     "ka4":      dict(title="keep-alive, 4 servers, 1 KiB, 64 connections, closed loop, 2 threads", conns=64, peers=ALL),
     "ka1":      dict(title="keep-alive, 1 server, 1 KiB, 64 connections, closed loop, 2 threads", n=1, conns=64, peers=ALL),
