@@ -53,6 +53,7 @@ fn config(mode: Mode) -> Config {
         .cranelift_opt_level(OptLevel::Speed)
         .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
+        .concurrency_support(false)
         .max_wasm_stack(STACK)
         .wasm_backtrace_max_frames(Some(FRAMES));
     config
@@ -80,12 +81,18 @@ fn pool(room: Room) -> PoolingAllocationConfig {
 mod tests {
     use super::*;
 
-    /// Concurrency support makes every call four times as dear, and comes back silently when any crate switches on one
-    /// of wasmtime's async features.
+    /// Concurrency support makes every call four times as dear, and even compiled in and switched off it costs a tenth. An
+    /// engine that was built without it refuses to have it; one that was not was given it by another crate's features.
     #[test]
-    fn concurrency_support_is_off() {
+    fn concurrency_support_is_off_and_not_built() {
         for mode in [Mode::Live, Mode::Test] {
-            assert!(!config(mode).get_concurrency_support(), "{mode:?}");
+            assert!(Engine::new(&config(mode)).is_ok());
+            let mut wanted = config(mode);
+            let refused = Engine::new(wanted.concurrency_support(true)).expect_err("not built");
+            assert!(
+                refused.to_string().contains("not compiled into this build"),
+                "{refused}"
+            );
         }
     }
 

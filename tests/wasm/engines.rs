@@ -32,7 +32,7 @@ fn answers(mode: Mode) -> Vec<Result<Option<Pick>, Fault>> {
             seed,
             attributes: &attributes,
         };
-        policy.pick(&asked, (seed % 2 == 0).then_some(ServerIndex(1)))
+        policy.pick(&asked, seed.is_multiple_of(2).then_some(ServerIndex(1)))
     };
     (0..500).map(one).collect()
 }
