@@ -3,8 +3,8 @@
 use super::messages::{Level, Messages};
 use super::record::{Dispatch, EndedBy, Phase, Record, Reuse, Termination, Timers};
 use super::snapshot::{
-    Backend, Count, Listener, LogCounts, Process, Server, ServerTotals, Snapshot, State, StatusClasses,
-    Worker,
+    Backend, Count, Listener, LogCounts, Policy, Process, Server, ServerTotals, Snapshot, State,
+    StatusClasses, Worker,
 };
 use parking_lot::Mutex;
 use std::io::Write;
@@ -151,7 +151,32 @@ pub(crate) fn example_snapshot() -> Snapshot {
         },
         workers: (1..=2).map(worker).collect(),
         listeners: vec![listener()],
+        policies: vec![Policy {
+            name: "steady".to_owned(),
+            attachment: "api".to_owned(),
+            calls: 900,
+            abstained: 3,
+            unusable: 2,
+            faults: vec![Count {
+                cause: "deadline",
+                total: 1,
+            }],
+        }],
         backends: vec![Backend {
+            choices: vec![
+                Count {
+                    cause: "plan",
+                    total: 700,
+                },
+                Count {
+                    cause: "pick",
+                    total: 200,
+                },
+                Count {
+                    cause: "native",
+                    total: 100,
+                },
+            ],
             name: "api".into(),
             balance: "leastconn".into(),
             waiting: 2,

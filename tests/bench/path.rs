@@ -381,6 +381,7 @@ fn listener() -> ListenerSettings {
         http_keep_alive: 60_000_000,
         tunnel: 3_600_000_000,
         limits: REQUEST_LIMITS,
+        named: Default::default(),
         routes: RouteTable {
             routes: vec![
                 rule(path("/admin"), Action::Deny(403), Edits::default()),

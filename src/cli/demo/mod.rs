@@ -335,11 +335,14 @@ mod tests {
                 stream.read_to_string(&mut answer)?;
                 assert!(answer.contains(&format!("server={} total=1 ", server["name"].as_str().unwrap())));
             }
-            (demo.observe)(&[Seen {
-                name: "fast".to_owned(),
-                responses: 1,
-                ..Seen::default()
-            }]);
+            (demo.observe)(
+                &[Seen {
+                    name: "fast".to_owned(),
+                    responses: 1,
+                    ..Seen::default()
+                }],
+                Choices::default(),
+            );
             Ok(ExitCode::from(7))
         });
         assert_eq!(format!("{:?}", code.unwrap()), format!("{:?}", ExitCode::from(7)));
