@@ -219,6 +219,7 @@ mod tests {
         let mut snapshot = example_snapshot();
         snapshot.listeners.clear();
         snapshot.backends.clear();
+        snapshot.policies.clear();
         let text = render(snapshot);
         assert!(
             samples(&text)

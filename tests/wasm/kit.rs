@@ -8,6 +8,7 @@ use forebay::policy::{
 use forebay::wasm::{Host, Limits, LoadError, Loaded, Mode, Settings};
 use parking_lot::Mutex;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -72,8 +73,11 @@ impl Bench {
         path
     }
 
+    /// Each guest has a file of its own: tests run beside each other.
     pub(crate) fn load_bytes(&self, bytes: &[u8]) -> Result<Loaded, LoadError> {
-        self.host.load(&self.file("guest.wasm", bytes), None)
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("guest-{}.wasm", NUMBER.fetch_add(1, Ordering::Relaxed));
+        self.host.load(&self.file(&name, bytes), None)
     }
 
     pub(crate) fn attach(&self, guest: &Guest) -> Result<Arc<dyn Attachment>, LoadError> {
