@@ -1,5 +1,5 @@
 //! Forebay: a programmable HTTP proxy. A native, multi-threaded core with per-worker pools of idle server connections,
-//! built so that WebAssembly components can choose who gets the work.
+//! in which WebAssembly components can choose who gets the work.
 //!
 //! # The life of a request
 //!
@@ -25,6 +25,7 @@
 //! | `observe` | operator messages, access log, metrics | nothing of ours |
 //! | `admin` | runtime commands | control, shared, observe |
 //! | `config` | file → typed configuration, with errors that help | decide, policy, http1, net |
+//! | `wasm` | the host of policies, the only folder that names wasmtime | policy |
 //! | `cli` | the commands | all |
 //!
 //! A test draws these arrows and keeps them as a snapshot. The first five build without sockets and threads

@@ -30,6 +30,21 @@ pub fn run(args: Check) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// Policies that cannot be loaded, or object to their configuration.
+#[cfg(feature = "wasm")]
+fn refused_policies(config: &config::Config) -> Vec<String> {
+    if config.policies.is_empty() {
+        return Vec::new();
+    }
+    super::policies::check(config).unwrap_or_else(|error| vec![format!("{error:#}")])
+}
+
+/// Without a host, a configuration that attaches policies cannot be served.
+#[cfg(not(feature = "wasm"))]
+fn refused_policies(config: &config::Config) -> Vec<String> {
+    crate::control::check_policies(config, None)
+}
+
 /// Whether problems are printed in colour there: on a terminal, unless `NO_COLOR` says otherwise.
 pub fn is_styled(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
@@ -41,6 +56,14 @@ fn check(args: &Check, styled: bool, out: &mut impl Write, err: &mut impl Write)
         match config::load_with_warnings(file) {
             Ok(loaded) => {
                 problems(&loaded.warnings, args.short, styled, err)?;
+                let refused = refused_policies(&loaded.config);
+                for error in &refused {
+                    writeln!(err, "{}: {error}", file.display())?;
+                }
+                if !refused.is_empty() {
+                    fine = false;
+                    continue;
+                }
                 writeln!(out, "{}: ok, {}", file.display(), summary(&loaded))?;
             }
             Err(errors) => {

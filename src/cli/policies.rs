@@ -39,6 +39,16 @@ pub(super) fn loader(
     Ok(Some(Arc::new(components)))
 }
 
+/// Loads every policy of a configuration in each of its places and lets it validate what it is told; tells what went
+/// wrong, one text for each.
+pub(super) fn check(config: &model::Config) -> anyhow::Result<Vec<String>> {
+    let messages = Messages::to_stderr(crate::observe::messages::Level::Warn)?;
+    let components = Components::new(config, Arc::new(Told(messages.clone())), Instant::now())?;
+    let refused = crate::control::check_policies(config, Some(&components));
+    messages.flush(std::time::Duration::from_secs(1));
+    Ok(refused)
+}
+
 impl Components {
     /// A host for the attachments that a configuration may have.
     pub(super) fn new(

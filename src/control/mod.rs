@@ -27,7 +27,7 @@ use anyhow::{Context, bail};
 use parking_lot::{Condvar, Mutex};
 pub use planning::Planning;
 use policies::Policies;
-pub use policies::{Loader, Told};
+pub use policies::{Loader, Told, check as check_policies};
 use registry::Registry;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -59,6 +59,11 @@ struct Loaded {
     attached: Arc<AttachedPolicy>,
 }
 
+/// Loads every policy of a config in each of its places, for nothing but to see whether that goes well.
+pub fn check(config: &Config, loader: Option<&dyn Loader>) -> Vec<String> {
+    Policies::default().load(config, loader, config.process.workers)
+}
+
 impl Policies {
     /// Loads what a config attaches and what has changed since.
     ///

@@ -18,6 +18,8 @@ mod forwarding;
 mod limits;
 mod listeners;
 mod operating;
+#[cfg(feature = "wasm")]
+mod policies;
 mod pools;
 mod reload;
 mod retries;

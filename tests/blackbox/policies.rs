@@ -1,0 +1,262 @@
+//! Policies at work in the real binary: the shipped ones do what they say, and those that go wrong cost no request.
+
+use crate::kit::{Client, Origin, Proxy, Setup, eventually, metrics, once};
+use std::path::{Path, PathBuf};
+
+#[path = "../wasm/guests.rs"]
+#[allow(dead_code, reason = "shared with the tests of the host, which use all of it")]
+mod guests;
+
+/// Files of one test, removed with it.
+struct Files(tempfile::TempDir);
+
+impl Files {
+    fn new() -> Files {
+        Files(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    fn folder(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        std::fs::write(self.path(name), bytes).expect("written");
+        self.path(name)
+    }
+}
+
+/// A component that is shipped with the sources.
+fn shipped(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("plugins/{name}/{name}.wasm"))
+}
+
+fn policy(name: &str, component: &Path, keys: &str) -> String {
+    format!(
+        "[policy.{name}]\ncomponent = \"{}\"\n{keys}\n",
+        component.display()
+    )
+}
+
+/// Three origins that say their names.
+fn three() -> [Origin; 3] {
+    ["a", "b", "c"].map(named)
+}
+
+fn named(name: &'static str) -> Origin {
+    Origin::start(move |exchange| exchange.answer(200, "", name.as_bytes()))
+}
+
+fn before(origins: &[Origin; 3], balance: &str, more: &str) -> Setup {
+    let setup = Setup::before_all(&[&origins[0], &origins[1], &origins[2]]);
+    setup
+        .backend(&format!("balance = {{ policy = \"{balance}\" }}"))
+        .more(more)
+}
+
+fn faults(proxy: &Proxy, reason: &str) -> f64 {
+    metrics(proxy).sum("policy_faults_total", &[("reason", reason)])
+}
+
+fn chosen_by(proxy: &Proxy, source: &str) -> f64 {
+    metrics(proxy).sum("backend_choices_total", &[("source", source)])
+}
+
+/// `balance-plan`: the plan is executed natively; no request waits for the guest.
+#[test]
+fn a_plan_decides() {
+    let origins = three();
+    let steady = policy("steady", &shipped("least-latency"), "interval = \"50ms\"");
+    let proxy = Proxy::start(&before(&origins, "steady", &steady));
+    let mut client = Client::of(&proxy);
+    eventually("requests follow a plan", || {
+        client.get("/");
+        (chosen_by(&proxy, "plan") >= 20.0).then_some(())
+    });
+    assert_eq!(metrics(&proxy).sum("policy_faults_total", &[]), 0.0);
+}
+
+/// `balance-pick`: one key, one server; without a key the fallback decides. The policy in C chooses as the one in Rust.
+#[test]
+fn a_pick_shards_by_header() {
+    let origins = three();
+    let mut choices = Vec::new();
+    for plugin in ["header-shard", "header-shard-c"] {
+        let shard = policy("shard", &shipped(plugin), "config = { header = \"x-key\" }");
+        let proxy = Proxy::start(&before(&origins, "shard", &shard).workers(1));
+        let mut client = Client::of(&proxy);
+        let chosen: Vec<String> = (0..24)
+            .map(|key| {
+                let mut once = || {
+                    client.send(format!(
+                        "GET / HTTP/1.1\r\nHost: app.test\r\nX-Key: user-{key}\r\n\r\n"
+                    ));
+                    client.response("GET").text()
+                };
+                let first = once();
+                assert_eq!(once(), first, "{plugin}: the same key, another server");
+                first
+            })
+            .collect();
+        assert!(
+            ["a", "b", "c"]
+                .iter()
+                .all(|name| chosen.iter().any(|it| it == name)),
+            "{chosen:?}"
+        );
+        assert_eq!(chosen_by(&proxy, "pick"), 48.0);
+        client.get("/");
+        assert_eq!(chosen_by(&proxy, "native"), 1.0, "no key, no opinion");
+        choices.push(chosen);
+    }
+    assert_eq!(choices[0], choices[1], "Rust and C");
+}
+
+/// `route`: by cookie; its header edits reach the server; a denial of the rules is not asked about.
+#[test]
+fn a_route_takes_the_canary() {
+    let app = Origin::start(|exchange| exchange.answer(200, "", b"app"));
+    let canary = Origin::start(|exchange| exchange.answer(200, "", b"canary"));
+    let more = format!(
+        "[backend.canary]\nservers = [\"{}\"]\n{}",
+        canary.address(),
+        policy(
+            "canary",
+            &shipped("canary"),
+            "config = { backend = \"canary\", share = \"0%\", cookie = \"canary\" }"
+        )
+    );
+    let setup = Setup::before(&app)
+        .listen("route-policy = \"canary\"")
+        .route("match = { path = \"/secret\" }\ndeny = 403")
+        .more(&more);
+    let proxy = Proxy::start(&setup);
+    let mut client = Client::of(&proxy);
+    let mut ask = |path: &str, cookie: &str| {
+        client.send(format!(
+            "GET {path} HTTP/1.1\r\nHost: app.test\r\nCookie: canary={cookie}\r\n\r\n"
+        ));
+        client.response("GET")
+    };
+    assert_eq!(ask("/one", "always").text(), "canary");
+    assert_eq!(ask("/two", "never").text(), "app");
+    assert_eq!(ask("/secret", "always").status, 403);
+    let seen = canary.saw_once("/one");
+    assert_eq!(seen.head.value("x-canary"), Some("1"), "{:?}", seen.head);
+}
+
+/// AC-70: a guest that traps on every call: no request fails, the fallback decides, quarantine is logged once.
+#[test]
+fn a_guest_that_traps_costs_nothing() {
+    let origins = three();
+    let folder = Files::new();
+    let component = folder.write("traps.wasm", &guests::Guest::picker("(unreachable)").component());
+    let proxy = Proxy::start(&before(&origins, "bad", &policy("bad", &component, "")));
+    let mut client = Client::of(&proxy);
+    for _ in 0..300 {
+        assert_eq!(client.get("/").status, 200);
+    }
+    assert_eq!(chosen_by(&proxy, "native"), 300.0);
+    assert!(faults(&proxy, "trap") >= 1.0);
+    proxy.says("which policy is in quarantine", |line| {
+        line.contains("quarantine") && line.contains("policy=bad") && line.contains("at=app")
+    });
+}
+
+/// AC-71: a guest that loops: each call is cut, no request fails, the third cut shuts it out.
+#[test]
+fn a_guest_that_loops_is_cut() {
+    let origins = three();
+    let folder = Files::new();
+    let looping = guests::Guest::picker("(loop $again (br $again)) (unreachable)").component();
+    let component = folder.write("loops.wasm", &looping);
+    let proxy = Proxy::start(&before(&origins, "bad", &policy("bad", &component, "")).workers(1));
+    let mut client = Client::of(&proxy);
+    for _ in 0..100 {
+        assert_eq!(client.get("/").status, 200);
+    }
+    assert_eq!(faults(&proxy, "deadline"), 3.0);
+    assert_eq!(
+        faults(&proxy, "quarantined"),
+        0.0,
+        "who is not ready is not asked"
+    );
+    assert_eq!(chosen_by(&proxy, "native"), 100.0);
+}
+
+/// A bad answer is refused, and the fallback decides.
+#[test]
+fn a_server_that_does_not_exist_is_no_answer() {
+    let origins = three();
+    let folder = Files::new();
+    let wrong = guests::Guest::picker("(call $choice (i32.const 7) (i32.const -1))").component();
+    let component = folder.write("wrong.wasm", &wrong);
+    let proxy = Proxy::start(&before(&origins, "bad", &policy("bad", &component, "")).workers(1));
+    let mut client = Client::of(&proxy);
+    for _ in 0..10 {
+        assert_eq!(client.get("/").status, 200);
+    }
+    assert_eq!(
+        (faults(&proxy, "unknown-server"), chosen_by(&proxy, "native")),
+        (10.0, 10.0)
+    );
+}
+
+/// A component that is missing, or no component, or objects: `check` and `run` say so and do not start.
+#[test]
+fn a_policy_that_cannot_be_loaded_ends_the_start() {
+    let origins = three();
+    let folder = Files::new();
+    let cut = std::fs::read(shipped("header-shard")).expect("shipped");
+    let cases = [
+        (folder.path("none.wasm"), "", "none.wasm"),
+        (folder.write("cut.wasm", &cut[..cut.len() / 2]), "", "cut.wasm"),
+        (folder.write("text.wasm", b"hello"), "", "text.wasm"),
+        (shipped("header-shard"), "config = { header = 7 }", "header"),
+    ];
+    for (component, keys, named) in cases {
+        let setup = before(&origins, "bad", &policy("bad", &component, keys));
+        let file = folder.write("forebay.toml", setup.text(folder.folder()).as_bytes());
+        for command in ["check", "run"] {
+            let output = once(&[command, &file.display().to_string()]);
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(1), "{command} {named}: {said}");
+            assert!(
+                said.contains(named) && said.contains("bad"),
+                "{command} {named}: {said}"
+            );
+        }
+    }
+}
+
+/// AC-73: at a reload, a component that is gone leaves the one at work; the rest of the configuration is taken up.
+#[test]
+fn a_reload_keeps_the_policy_at_work() {
+    let origins = three();
+    let folder = Files::new();
+    let bytes = std::fs::read(shipped("header-shard")).expect("shipped");
+    let component = folder.write("shard.wasm", &bytes);
+    let setup = before(
+        &origins,
+        "shard",
+        &policy("shard", &component, "config = { header = \"host\" }"),
+    );
+    let proxy = Proxy::start(&setup);
+    let mut client = Client::of(&proxy);
+    client.get("/");
+    assert_eq!(chosen_by(&proxy, "pick"), 1.0);
+    std::fs::remove_file(&component).expect("removed");
+    proxy.reload(&setup.clone().route("match = { path = \"/new\" }\ndeny = 410"));
+    proxy.says("that the policy stays", |line| {
+        line.contains("a policy stays as it was")
+    });
+    eventually("the new route", || {
+        (Client::of(&proxy).get("/new").status == 410).then_some(())
+    });
+    let before = chosen_by(&proxy, "pick");
+    client.get("/");
+    assert_eq!(chosen_by(&proxy, "pick"), before + 1.0);
+}
