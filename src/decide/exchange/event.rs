@@ -7,11 +7,11 @@ use crate::policy::ServerIndex;
 pub enum Event {
     /// The head of a request is read and routed to a backend.
     Start(Asked),
-    /// The balancer's answer to [`Command::Choose`].
+    /// The balancer's answer to [`Command::Choose`](super::Command::Choose).
     Chosen(Option<ServerIndex>),
-    /// The answer to [`Command::TakeSlot`].
+    /// The answer to [`Command::TakeSlot`](super::Command::TakeSlot).
     Slot(Taken),
-    /// The answer to [`Command::Lend`].
+    /// The answer to [`Command::Lend`](super::Command::Lend).
     Lent(Found),
     /// The connect that was asked for has succeeded.
     Connected,
