@@ -15,7 +15,7 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 /// A programmable HTTP proxy: a native multi-threaded core with shared queues and per-worker connection pools, in
-/// which WebAssembly components will choose who gets the work.
+/// which WebAssembly components choose who gets the work.
 #[derive(Debug, Parser)]
 #[command(
     name = "forebay",

@@ -5,8 +5,8 @@
 
 wasmtime::component::bindgen!({ path: "wit", world: "policy" });
 
-pub(super) use exports::forebay::policy::{balance_pick, balance_plan, configure, route};
-pub(super) use forebay::policy::{edits, log, servers};
+pub(super) use self::exports::forebay::policy::{balance_pick, balance_plan, configure, route};
+pub(super) use self::forebay::policy::{edits, log, servers};
 
 /// The package, as it stands before the name of each interface.
 pub(super) const PACKAGE: &str = "forebay:policy/";
