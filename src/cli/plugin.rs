@@ -24,7 +24,7 @@ enum Command {
     },
     /// Pack a core module into a component, with an adapter that answers WASI preview 1 and reaches nothing
     Build {
-        /// The core module
+        /// The core module, binary or as text (.wat)
         module: PathBuf,
         /// Where the component goes [default: beside the module, NAME.component.wasm]
         #[arg(short, long)]

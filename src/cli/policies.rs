@@ -2,60 +2,54 @@
 
 use crate::config::model;
 use crate::control::{Loader, Told};
-use crate::observe::messages::Messages;
+use crate::observe::messages::{self, Messages};
 use crate::policy::{Attachment, Journal, Setup};
 use crate::wasm::{Digest, Host, Limits, Mode, Settings};
+use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// Loads components by the host of this process.
 pub(super) struct Components {
-    host: Arc<Host>,
+    settings: Settings,
+    journal: Arc<dyn Journal>,
+    messages: Messages,
     /// The clock's zero, the same as the workers'.
     epoch: Instant,
+    /// Made for the first policy: who has none pays for none.
+    host: Mutex<Option<Arc<Host>>>,
 }
 
-/// A loader for a configuration that attaches policies; `None` for one that does not: then no engine is made.
-///
-/// # Errors
-/// The engine cannot be made.
-pub(super) fn loader(
-    config: &model::Config,
-    messages: &Messages,
-    epoch: Instant,
-) -> anyhow::Result<Option<Arc<dyn Loader>>> {
-    if config.policies.is_empty() {
-        return Ok(None);
-    }
-    let components = Components::new(config, Arc::new(Told(messages.clone())), epoch)?;
-    for remark in components.host.remarks() {
-        messages.tell(
-            crate::observe::messages::Level::Warn,
-            "the host of policies",
-            &[("remark", remark)],
-        );
-    }
-    Ok(Some(Arc::new(components)))
+/// A loader for the policies that a configuration attaches, now or after a reload.
+pub(super) fn loader(config: &model::Config, messages: &Messages, epoch: Instant) -> Arc<dyn Loader> {
+    Arc::new(Components::new(
+        config,
+        Arc::new(Told(messages.clone())),
+        messages.clone(),
+        epoch,
+    ))
 }
 
 /// Loads every policy of a configuration in each of its places and lets it validate what it is told; tells what went
 /// wrong, one text for each.
 pub(super) fn check(config: &model::Config) -> anyhow::Result<Vec<String>> {
-    let messages = Messages::to_stderr(crate::observe::messages::Level::Warn)?;
-    let components = Components::new(config, Arc::new(Told(messages.clone())), Instant::now())?;
+    let messages = Messages::to_stderr(messages::Level::Warn)?;
+    let journal = Arc::new(Told(messages.clone()));
+    let components = Components::new(config, journal, messages.clone(), Instant::now());
     let refused = crate::control::check_policies(config, Some(&components));
     messages.flush(std::time::Duration::from_secs(1));
     Ok(refused)
 }
 
 impl Components {
-    /// A host for the attachments that a configuration may have.
+    /// For as many attachments as a configuration allows.
     pub(super) fn new(
         config: &model::Config,
         journal: Arc<dyn Journal>,
+        messages: Messages,
         epoch: Instant,
-    ) -> anyhow::Result<Components> {
+    ) -> Components {
         let settings = Settings {
             mode: Mode::Live,
             threads: config.process.workers + 1,
@@ -66,10 +60,29 @@ impl Components {
                 .as_ref()
                 .map(|cache| cache.path.clone()),
         };
-        Ok(Components {
-            host: Host::new(&settings, journal)?,
+        Components {
+            settings,
+            journal,
+            messages,
             epoch,
-        })
+            host: Mutex::new(None),
+        }
+    }
+
+    fn host(&self) -> Result<Arc<Host>, String> {
+        let mut place = self.host.lock();
+        if let Some(host) = &*place {
+            return Ok(host.clone());
+        }
+        let host = Host::new(&self.settings, self.journal.clone()).map_err(|error| error.to_string())?;
+        for remark in host.remarks() {
+            self.messages.tell(
+                messages::Level::Warn,
+                "the host of policies",
+                &[("remark", remark)],
+            );
+        }
+        Ok(place.insert(host).clone())
     }
 }
 
@@ -83,7 +96,7 @@ impl Loader for Components {
     fn load(&self, policy: &model::Policy, setup: &Setup) -> Result<Arc<dyn Attachment>, String> {
         let pinned = policy.sha256.map(Digest::new);
         let loaded = self
-            .host
+            .host()?
             .load(&policy.component.path, pinned)
             .map_err(|error| error.to_string())?;
         let limits = Limits {
@@ -108,7 +121,7 @@ pub(super) fn bare_host() -> anyhow::Result<Arc<Host>> {
     };
     Ok(Host::new(
         &settings,
-        Arc::new(Told(Messages::to_stderr(crate::observe::messages::Level::Warn)?)),
+        Arc::new(Told(Messages::to_stderr(messages::Level::Warn)?)),
     )?)
 }
 

@@ -17,7 +17,7 @@ use crate::shared::statistics::{PerWorker, WorkerStatistics};
 use crate::worker::{self, Worker};
 use anyhow::Context;
 use clap::Args;
-use crossbeam_channel::{Receiver, bounded, unbounded};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, unbounded};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::Write;
@@ -121,7 +121,7 @@ impl Running {
         let batchers: Vec<_> = (0..workers).map(|_| log.as_ref().map(Log::batcher)).collect();
         let (posts, ends) = mailboxes(workers)?;
         let epoch = Instant::now();
-        let loader = loader(&config, &messages, epoch)?;
+        let loader = loader(&config, &messages, epoch);
         let control = Arc::new(Control::new(
             config,
             control::Parts {
@@ -215,6 +215,7 @@ impl Running {
         every: Duration,
     ) -> anyhow::Result<ExitCode> {
         let messages = self.control.messages().clone();
+        let reload = reloader(self.control.clone(), file)?;
         let mut draining_until: Option<Instant> = None;
         let mut alive = self.workers.len();
         let mut died = false;
@@ -223,7 +224,14 @@ impl Running {
             let deadline = draining_until.map_or(next, |until| until.min(next));
             crossbeam_channel::select! {
                 recv(self.signals) -> signal => match (signal, draining_until) {
-                    (Ok(SIGHUP), None) => self.reload(file),
+                    (Ok(SIGHUP), None) => match reload.as_ref().map(|reload| reload.try_send(())) {
+                        // Full: one waits that has not read the file yet.
+                        Some(Ok(()) | Err(TrySendError::Full(()))) => {}
+                        Some(Err(TrySendError::Disconnected(()))) => {
+                            messages.tell(Level::Error, "no reload: an earlier one panicked; restart soon", &[]);
+                        }
+                        None => messages.tell(Level::Notice, "nothing to reload: no configuration file", &[]),
+                    },
                     (Ok(SIGHUP), Some(_)) => {
                         messages.tell(Level::Notice, "no reload: the process is draining", &[]);
                     }
@@ -267,41 +275,52 @@ impl Running {
             ExitCode::SUCCESS
         })
     }
+}
 
-    fn reload(&self, file: Option<&Path>) {
-        let messages = self.control.messages();
-        let Some(file) = file else {
-            return messages.tell(Level::Notice, "nothing to reload: no configuration file", &[]);
-        };
-        match config::load_with_warnings(file) {
-            Err(errors) => {
-                self.control.count_failed_reload();
-                for line in errors.to_string().lines() {
-                    messages.tell(Level::Error, "configuration error", &[("at", &line)]);
-                }
-                messages.tell(
-                    Level::Error,
-                    "reload refused: the running configuration stays",
-                    &[],
-                );
+/// A thread that reloads a file each time it is told to, so that signals and drain never wait for a compiler; `None`
+/// without a file. Every reload reads the file after the signal that asked for it.
+fn reloader(control: Arc<Control>, file: Option<&Path>) -> anyhow::Result<Option<Sender<()>>> {
+    let Some(file) = file.map(Path::to_owned) else {
+        return Ok(None);
+    };
+    let (ask, asked) = bounded(1);
+    std::thread::Builder::new()
+        .name("reload".into())
+        .spawn(move || asked.iter().for_each(|()| reload(&control, &file)))
+        .context("cannot start the reload thread")?;
+    Ok(Some(ask))
+}
+
+fn reload(control: &Control, file: &Path) {
+    let messages = control.messages();
+    match config::load_with_warnings(file) {
+        Err(errors) => {
+            control.count_failed_reload();
+            for line in errors.to_string().lines() {
+                messages.tell(Level::Error, "configuration error", &[("at", &line)]);
             }
-            Ok(loaded) => {
-                for line in loaded.warnings.to_string().lines() {
-                    messages.tell(Level::Warn, "configuration warning", &[("at", &line)]);
+            messages.tell(
+                Level::Error,
+                "reload refused: the running configuration stays",
+                &[],
+            );
+        }
+        Ok(loaded) => {
+            for line in loaded.warnings.to_string().lines() {
+                messages.tell(Level::Warn, "configuration warning", &[("at", &line)]);
+            }
+            match control.reload(loaded.config) {
+                Ok(fresh) => {
+                    announce(&fresh, None);
+                    messages.tell(Level::Notice, "reloaded", &[("file", &file.display())]);
                 }
-                match self.control.reload(loaded.config) {
-                    Ok(fresh) => {
-                        announce(&fresh, None);
-                        messages.tell(Level::Notice, "reloaded", &[("file", &file.display())]);
-                    }
-                    Err(error) => {
-                        let reason = format!("{error:#}");
-                        messages.tell(
-                            Level::Error,
-                            "reload refused: the running configuration stays",
-                            &[("reason", &reason)],
-                        );
-                    }
+                Err(error) => {
+                    let reason = format!("{error:#}");
+                    messages.tell(
+                        Level::Error,
+                        "reload refused: the running configuration stays",
+                        &[("reason", &reason)],
+                    );
                 }
             }
         }
@@ -310,18 +329,14 @@ impl Running {
 
 /// Who loads the policies of a configuration.
 #[cfg(feature = "wasm")]
-fn loader(
-    config: &Config,
-    messages: &Messages,
-    epoch: Instant,
-) -> anyhow::Result<Option<Arc<dyn control::Loader>>> {
-    super::policies::loader(config, messages, epoch)
+fn loader(config: &Config, messages: &Messages, epoch: Instant) -> Option<Arc<dyn control::Loader>> {
+    Some(super::policies::loader(config, messages, epoch))
 }
 
 /// Nobody, in a build without a host.
 #[cfg(not(feature = "wasm"))]
-fn loader(_: &Config, _: &Messages, _: Instant) -> anyhow::Result<Option<Arc<dyn control::Loader>>> {
-    Ok(None)
+fn loader(_: &Config, _: &Messages, _: Instant) -> Option<Arc<dyn control::Loader>> {
+    None
 }
 
 /// Prints where it listens, one address per line, for people and scripts that wait for it.

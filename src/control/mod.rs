@@ -60,6 +60,8 @@ pub struct Control {
     loader: Option<Arc<dyn Loader>>,
     workers: u16,
     changed: Condvar,
+    /// Held for the whole of a reload: they come one after the other. Before `state`, which is held for parts of it.
+    reloading: Mutex<()>,
     state: Mutex<Steering>,
 }
 
@@ -109,10 +111,12 @@ impl Control {
         let workers = config.process.workers;
         let mut registry = Registry::new(workers);
         let mut policies = Policies::default();
-        let errors = policies.load(&config, parts.loader.as_deref(), workers);
+        let mut wanted = policies.wanted(&config, workers);
+        let errors = policies::load(&mut wanted, parts.loader.as_deref());
         if !errors.is_empty() {
             bail!("{}", errors.join("\n"));
         }
+        policies.take_up(wanted);
         let published = Arc::new(Published::from_pointee(registry.build(&config, &policies)));
         parts.process.set_ratios(
             config.process.pool_low_fd_ratio,
@@ -131,6 +135,7 @@ impl Control {
             loader: parts.loader,
             workers,
             changed: Condvar::new(),
+            reloading: Mutex::new(()),
             state: Mutex::new(Steering {
                 registry,
                 policies,
@@ -156,6 +161,13 @@ impl Control {
         if !self.is_stopping() {
             self.changed.wait_for(&mut state, longest);
         }
+    }
+
+    /// Frees the code of policies that were replaced and that no worker uses any more; tells whether some still are.
+    pub(self) fn free_retired(&self) -> bool {
+        let (freed, more) = self.state.lock().policies.freed();
+        drop(freed);
+        more
     }
 
     /// Counts what a planner answered: a plan, no opinion, or a fault.
@@ -191,10 +203,12 @@ impl Control {
         Ok(bound)
     }
 
-    /// Takes up a changed config, whole or not at all; tells which addresses are new.
+    /// Takes up a changed config, whole or not at all; tells which addresses are new. Loading policies may take
+    /// seconds: call it on a thread that nobody waits for. Everything else goes on meanwhile.
     ///
     /// # Errors
-    /// What cannot be changed without a restart, or an address that cannot be bound. Nothing has changed then.
+    /// What cannot be changed without a restart, an address that cannot be bound, or the process's end. Nothing has
+    /// changed then.
     pub fn reload(&self, config: Config) -> anyhow::Result<Vec<Bound>> {
         let outcome = self.try_reload(config);
         if outcome.is_err() {
@@ -209,8 +223,17 @@ impl Control {
     }
 
     fn try_reload(&self, config: Config) -> anyhow::Result<Vec<Bound>> {
+        let _one_at_a_time = self.reloading.lock();
+        let mut policies = {
+            let mut state = self.state.lock();
+            refuse_what_needs_a_restart(&state.config, &config)?;
+            state.policies.wanted(&config, self.workers)
+        };
+        let errors = policies::load(&mut policies, self.loader.as_deref());
         let mut state = self.state.lock();
-        refuse_what_needs_a_restart(&state.config, &config)?;
+        if self.is_stopping() {
+            bail!("the process is draining");
+        }
         let wanted = wanted(&config);
         let same = |bound: &Bound, wanted: &Bound| bound.place == wanted.place;
         let new: Vec<Bound> = wanted
@@ -227,7 +250,7 @@ impl Control {
         self.set_log(&state.config.process.log, &config.process.log)?;
 
         // A policy that cannot be loaded leaves the one at work; the rest of the configuration is taken up.
-        let errors = state.policies.load(&config, self.loader.as_deref(), self.workers);
+        state.policies.take_up(policies);
         for error in &errors {
             self.messages
                 .tell(Level::Error, "a policy stays as it was", &[("error", error)]);
@@ -282,6 +305,8 @@ impl Control {
     /// Stops accepting and lets what is in progress finish.
     pub fn drain(&self) {
         self.stopping.store(true, Ordering::Relaxed);
+        // After this, no reload gives out another socket: it looks at the flag under the same lock.
+        drop(self.state.lock());
         self.changed.notify_all();
         self.tell_all(|| Order::Drain);
     }

@@ -1,8 +1,8 @@
 //! Plans: policies that are asked on their own thread, while no request waits, and answer with a table.
 //!
 //! The planner thread wakes for the earliest tick, shows each planning policy its servers and how they did since the
-//! time before, and publishes what comes back, at most one publication in 50 ms. A plan whose lifetime ends without a
-//! successor is taken back. A guest that loops holds up this thread until its deadline, and nobody else.
+//! time before, and publishes what comes back, at most one publication in 50 ms. A plan that its policy withdraws, or
+//! whose lifetime ends without a successor, is taken back. A guest that loops holds up this thread until its deadline, and nobody else.
 
 use super::registry::News;
 use super::{Control, policies};
@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// The shortest time between two publications of plans (DESIGN §4).
 const PUBLICATION_MIN: Duration = Duration::from_millis(50);
+/// How often it looks whether a policy that was replaced is still in use.
+const RETIRED_LOOK: Duration = Duration::from_millis(500);
 /// How much of a new latency goes into the smoothed one, for a window of one tick.
 const LATENCY_GAIN: f64 = 0.3;
 
@@ -84,8 +86,12 @@ impl Planning {
                 seat.shown = changed;
                 seat.next = now + self.control.plan_interval(backend);
                 if let Some(made) = seat.ask(&self.control, backend, now - self.epoch) {
-                    seat.ends = made.lifetime.map(|lifetime| now + lifetime);
-                    plan = Some(Some(made));
+                    let withdrawn = made.tiers.is_empty();
+                    seat.ends = made
+                        .lifetime
+                        .filter(|_| !withdrawn)
+                        .map(|lifetime| now + lifetime);
+                    plan = Some((!withdrawn).then_some(made));
                 }
             }
             if plan.is_none() && seat.ends.is_some_and(|ends| ends <= now) {
@@ -104,6 +110,9 @@ impl Planning {
         }
         if !all.is_empty() {
             self.control.publish_news(&all);
+        }
+        if self.control.free_retired() {
+            next = next.min(now + RETIRED_LOOK);
         }
         next
     }

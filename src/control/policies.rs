@@ -4,6 +4,11 @@
 //! as long as its component, its settings and what it was told stay the same to the byte; its statistics stay with the
 //! names. At start a policy that cannot be loaded ends the start; at a reload the one at work stays, the rest of the
 //! configuration is taken up, and the operator is told.
+//!
+//! ```text
+//! wanted ──► load ──► take_up ──► (published; workers leave the former) ──► freed
+//! locked     not      locked                                               locked; dropped by the planner thread
+//! ```
 
 use crate::config::{Config, model};
 use crate::observe::messages::{self, Messages};
@@ -45,11 +50,13 @@ pub(super) enum Kind {
 #[derive(Default)]
 pub(super) struct Policies {
     known: BTreeMap<Place, Known>,
+    /// What was replaced and may still be in use: freed here, because freeing code takes long.
+    retired: Vec<Arc<AttachedPolicy>>,
 }
 
 struct Known {
     statistics: Arc<PerWorker<PolicyStatistics>>,
-    loaded: Option<Loaded>,
+    loaded: Option<Arc<Loaded>>,
 }
 
 struct Loaded {
@@ -59,45 +66,84 @@ struct Loaded {
     attached: Arc<AttachedPolicy>,
 }
 
+/// One place of a config, what is there now, and what is to be there.
+pub(super) struct Wanted {
+    place: Place,
+    settings: model::Policy,
+    setup: Setup,
+    statistics: Arc<PerWorker<PolicyStatistics>>,
+    now: Option<Arc<Loaded>>,
+}
+
 /// Loads every policy of a config in each of its places, for nothing but to see whether that goes well.
 pub fn check(config: &Config, loader: Option<&dyn Loader>) -> Vec<String> {
-    Policies::default().load(config, loader, config.process.workers)
+    let mut wanted = Policies::default().wanted(config, config.process.workers);
+    load(&mut wanted, loader)
+}
+
+/// Loads what has changed since it was loaded before: the long part of a reload, and nobody waits for it.
+///
+/// # Errors
+/// One message for each policy that could not be loaded; what its place has now stays there.
+pub(super) fn load(wanted: &mut [Wanted], loader: Option<&dyn Loader>) -> Vec<String> {
+    let mut errors = Vec::new();
+    for one in wanted {
+        match one.load(loader) {
+            Ok(loaded) => one.now = Some(loaded),
+            Err(error) => {
+                let (policy, kind, place) = &one.place;
+                errors.push(format!("policy {policy:?} at {} {place:?}: {error}", kind.word()));
+            }
+        }
+    }
+    errors
 }
 
 impl Policies {
-    /// Loads what a config attaches and what has changed since.
-    ///
-    /// # Errors
-    /// One message for each policy that could not be loaded. The former attachment of its place, if any, stays.
-    pub(super) fn load(&mut self, config: &Config, loader: Option<&dyn Loader>, workers: u16) -> Vec<String> {
-        let mut errors = Vec::new();
-        for (kind, place, policy) in attachments(config) {
-            let setup = setup(config, policy, kind, place);
-            let known = self
-                .known
-                .entry((policy.name.clone(), kind, place.to_owned()))
-                .or_insert_with(|| Known {
-                    // One shard more: the control thread asks for plans.
-                    statistics: Arc::new(PerWorker::new(workers + 1, PolicyStatistics::default)),
-                    loaded: None,
-                });
-            if let Err(error) = known.load(policy, setup, loader) {
-                errors.push(format!(
-                    "policy {:?} at {} {place:?}: {error}",
-                    policy.name,
-                    kind.word()
-                ));
+    /// Every place of a config, to be loaded and then to be taken up.
+    pub(super) fn wanted(&mut self, config: &Config, workers: u16) -> Vec<Wanted> {
+        let wanted = attachments(config).map(|(kind, at, policy)| {
+            let place = (policy.name.clone(), kind, at.to_owned());
+            let known = self.known.entry(place.clone()).or_insert_with(|| Known {
+                // One shard more: the control thread asks for plans.
+                statistics: Arc::new(PerWorker::new(workers + 1, PolicyStatistics::default)),
+                loaded: None,
+            });
+            Wanted {
+                place,
+                settings: policy.clone(),
+                setup: setup(config, policy, kind, at),
+                statistics: known.statistics.clone(),
+                now: known.loaded.clone(),
             }
-        }
-        let used: Vec<Place> = attachments(config)
-            .map(|(kind, place, policy)| (policy.name.clone(), kind, place.to_owned()))
-            .collect();
+        });
+        wanted.collect()
+    }
+
+    /// Puts what was loaded in its places. What is in none of them is retired.
+    pub(super) fn take_up(&mut self, wanted: Vec<Wanted>) {
+        let mut loaded: BTreeMap<Place, Option<Arc<Loaded>>> =
+            wanted.into_iter().map(|one| (one.place, one.now)).collect();
         for (place, known) in &mut self.known {
-            if !used.contains(place) {
-                known.loaded = None;
+            let next = loaded.remove(place).flatten();
+            let former = std::mem::replace(&mut known.loaded, next);
+            let stays = |former: &Arc<Loaded>| {
+                known
+                    .loaded
+                    .as_ref()
+                    .is_some_and(|now| Arc::ptr_eq(&now.attached, &former.attached))
+            };
+            if let Some(former) = former.filter(|former| !stays(former)) {
+                self.retired.push(former.attached.clone());
             }
         }
-        errors
+    }
+
+    /// What was retired and nobody uses any more, to be dropped by the caller; and whether there is more to wait for.
+    pub(super) fn freed(&mut self) -> (Vec<Arc<AttachedPolicy>>, bool) {
+        let unused = |one: &mut Arc<AttachedPolicy>| Arc::strong_count(one) == 1 && !one.attachment.is_used();
+        let freed = self.retired.extract_if(.., unused).collect();
+        (freed, !self.retired.is_empty())
     }
 
     /// The policy at a place, if it could be loaded.
@@ -114,35 +160,30 @@ impl Policies {
     }
 }
 
-impl Known {
-    fn load(
-        &mut self,
-        policy: &model::Policy,
-        setup: Setup,
-        loader: Option<&dyn Loader>,
-    ) -> Result<(), String> {
+impl Wanted {
+    fn load(&self, loader: Option<&dyn Loader>) -> Result<Arc<Loaded>, String> {
         let loader = loader.ok_or("this build has no host for WebAssembly components (feature `wasm`)")?;
-        let digest = loader.digest(policy)?;
-        let same =
-            |loaded: &Loaded| loaded.digest == digest && loaded.settings == *policy && loaded.setup == setup;
-        if self.loaded.as_ref().is_some_and(same) {
-            return Ok(());
+        let digest = loader.digest(&self.settings)?;
+        let same = |loaded: &&Arc<Loaded>| {
+            loaded.digest == digest && loaded.settings == self.settings && loaded.setup == self.setup
+        };
+        if let Some(loaded) = self.now.as_ref().filter(same) {
+            return Ok(loaded.clone());
         }
         let attached = Arc::new(AttachedPolicy {
-            attachment: loader.load(policy, &setup)?,
+            attachment: loader.load(&self.settings, &self.setup)?,
             statistics: self.statistics.clone(),
-            on_fault: match policy.on_fault {
+            on_fault: match self.settings.on_fault {
                 model::OnFault::Fallback => OnFault::Fallback,
                 model::OnFault::Deny => OnFault::Deny,
             },
         });
-        self.loaded = Some(Loaded {
+        Ok(Arc::new(Loaded {
             digest,
-            settings: policy.clone(),
-            setup,
+            settings: self.settings.clone(),
+            setup: self.setup.clone(),
             attached,
-        });
-        Ok(())
+        }))
     }
 }
 

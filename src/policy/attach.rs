@@ -25,6 +25,10 @@ pub trait Attachment: Send + Sync {
 
     /// An instance for the control thread.
     fn planner(&self, now: Duration) -> Result<Box<dyn Planner>, Fault>;
+
+    /// Whether an instance of it still lives. Dropping the last owner of an attachment frees its code, which takes
+    /// long for a thread that serves: a generation that was replaced waits for this on the control thread.
+    fn is_used(&self) -> bool;
 }
 
 /// What is asked on a worker. Whoever asks counts each fault and decides by itself.

@@ -49,7 +49,8 @@ pub struct PlanServer<'a> {
 /// A preference over all requests until the next plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The best first. After the last one, the configured algorithm chooses among all servers.
+    /// The best first. After the last one, the configured algorithm chooses among all servers. With none at all, the
+    /// plan before is withdrawn.
     pub tiers: Vec<Tier>,
     /// How long it holds; `None` until it is replaced.
     pub lifetime: Option<Duration>,
@@ -100,7 +101,7 @@ pub struct Member {
 impl Plan {
     /// Whether the core can execute it for that many servers.
     pub fn check(&self, servers: usize) -> Result<(), Fault> {
-        if self.tiers.is_empty() || self.tiers.len() > TIERS_MAX {
+        if self.tiers.len() > TIERS_MAX {
             return Err(Fault::Plan);
         }
         if self
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(plan(&[&[0, 3]]).check(3), Err(Fault::UnknownServer));
         assert_eq!(plan(&[&[0], &[0]]).check(3), Err(Fault::Plan));
         assert_eq!(plan(&[&[0], &[]]).check(3), Err(Fault::Plan));
-        assert_eq!(plan(&[]).check(3), Err(Fault::Plan));
+        assert_eq!(plan(&[]).check(3), Ok(()), "withdraws the plan before");
         assert_eq!(plan(&[&[0][..]; 9]).check(3), Err(Fault::Plan));
         let forever = Plan {
             lifetime: Some(LIFETIME_MAX * 2),

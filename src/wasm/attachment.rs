@@ -127,6 +127,10 @@ impl Attachment for Handle {
     fn planner(&self, now: Duration) -> Result<Box<dyn Planner>, Fault> {
         Ok(Box::new(Planning::new(Arc::clone(&self.0), now)?))
     }
+
+    fn is_used(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
 }
 
 impl Placed {

@@ -34,10 +34,10 @@ impl fmt::Display for PackError {
     }
 }
 
-/// Packs a core module. `world` names a world of `wit/` for a module whose tools have not embedded one, with the
+/// Packs a core module, binary or as text (WAT). `world` names a world of `wit/` for a module whose tools have not embedded one, with the
 /// encoding of its text.
 pub fn pack(core: &[u8], world: Option<(&str, Text)>) -> Result<Vec<u8>, PackError> {
-    let mut module = core.to_vec();
+    let mut module = wat::parse_bytes(core).map_err(failed("the text"))?.into_owned();
     if let Some((world, text)) = world {
         embed(&mut module, world, text)?;
     }
@@ -94,5 +94,13 @@ mod tests {
         assert!(pack(&module, Some(("picker", Text::Utf8))).is_err());
         assert!(pack(&module, Some(("nobody", Text::Utf8))).is_err());
         assert!(pack(b"text", None).is_err());
+    }
+
+    #[test]
+    fn a_module_may_be_text() {
+        let error = pack(b"(module (func (unreachabl)))", Some(("picker", Text::Utf8))).expect_err("not text");
+        assert!(error.to_string().contains("unknown operator"), "{error}");
+        let error = pack(b"(module)", Some(("picker", Text::Utf8))).expect_err("no exports");
+        assert!(!error.to_string().contains("the text"), "{error}");
     }
 }

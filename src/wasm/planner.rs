@@ -16,11 +16,12 @@ const REBUILDS: (u32, u32) = (1, 5);
 
 /// One policy, for the control thread.
 pub(super) struct Planning {
-    placed: Arc<Placed>,
     health: Health,
     instance: Option<Instance>,
     rebuilds: Bucket,
     good: u32,
+    /// Dropped last: who waits for it ([`crate::policy::Attachment::is_used`]) waits for the instance too.
+    placed: Arc<Placed>,
 }
 
 impl Planning {

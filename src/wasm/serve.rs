@@ -28,7 +28,6 @@ const SAMPLED: u32 = 64;
 
 /// One policy, for one worker.
 pub(super) struct Serving {
-    placed: Arc<Placed>,
     instance: Option<Instance>,
     shown: Option<Table>,
     rebuilds: Bucket,
@@ -38,6 +37,8 @@ pub(super) struct Serving {
     calls: u32,
     /// Good answers since the last fault.
     good: u32,
+    /// Dropped last: who waits for it ([`crate::policy::Attachment::is_used`]) waits for the instance too.
+    placed: Arc<Placed>,
 }
 
 /// The table that was shown last, to show it to the next instance too.

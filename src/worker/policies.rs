@@ -20,10 +20,11 @@ pub(super) struct Policies {
 
 /// One instance.
 pub(super) struct Instance {
-    attached: Arc<AttachedPolicy>,
     policy: Box<dyn Policy>,
     /// Generation of the table that it was shown.
     shown: u64,
+    /// Dropped after the instance, so that its code is never freed here.
+    attached: Arc<AttachedPolicy>,
 }
 
 impl std::fmt::Debug for Policies {

@@ -3,6 +3,7 @@
 
   bench.py run [--scen ka4,lat5k,...] [--peers a,b,...] [--rounds 5] [--out results/NAME.jsonl] [--peer-file ours.json]
   bench.py report results/NAME.jsonl [--base haproxy]      the tables (medians, ratios against the base peer)
+  bench.py pairs results/NAME.jsonl                        the policies against the native balancer (scenarios policy4, policy16)
   bench.py matrix results/NAME.jsonl                       one table: CPU us/req of every peer in every scenario
   bench.py syscalls | memory | seeds | profile [...]                 the special runs
   bench.py list
@@ -96,15 +97,16 @@ for _v in ("haproxy35", "haproxy26"):
 
 @peer("forebay")
 def forebay(c):
-    """Configured after src/manual/configuration.md; plugin names a policy component by BENCH_POLICY_<NAME>=file."""
+    """Configured after src/manual/configuration.md."""
     low = re.search(r"pool-low-conn (\d+)", c.srv_opt)
     bal = {"rr": '"roundrobin"', "leastconn": '"leastconn"', "random": '"random"'}[c.algo]
-    pol = os.environ.get("BENCH_POLICY_" + c.plugin.upper()) if c.plugin else None
+    pol = policy(c) if c.plugin else None                    # every policy pair has the metrics on, for the calls
     extra = "".join(["reuse = \"%s\"\n" % c.opt.get("reuse", "always"), "pool-low-conn = %s\n" % low[1] if low else "", "maxconn = %d\n" % c.maxconn if c.maxconn else "", c.opt.get("forebay", "")])
     srv = ", ".join('"%s:%d"' % s for s in c.servers)
     conf = f"""[process]
 workers = {c.threads}
 log = {{ to = "none" }}
+{f'metrics = "127.0.0.1:{c.tls_port}"' if c.plugin else ""}
 pool-low-fd-ratio = 90
 pool-high-fd-ratio = 95
 [[listen]]
@@ -112,14 +114,36 @@ bind = "127.0.0.1:{c.port}"
 backend = "b"
 timeout-client = "600s"
 timeout-http-keep-alive = "600s"
+{"route-policy = 'bench'" if pol and c.plugin == "route" else ""}
 [backend.b]
-balance = {"{ policy = 'bench' }" if pol else bal}
+balance = {"{ policy = 'bench' }" if pol and c.plugin != "route" else bal}
 timeout-connect = "5s"
 timeout-server = "600s"
 timeout-queue = "60s"
 {extra}servers = [{srv}]
 """ + (f"[policy.bench]\ncomponent = \"{pol}\"\nfallback = \"roundrobin\"\n" if pol else "")
     return {"f.toml": conf}, [BIN["forebay"], "run", "{dir}/f.toml"]
+
+def policy(c):
+    """The component of a policy: `plan` is the shipped least-latency, `pick` and `route` are packed from wasm/*.wat; none for `native`."""
+    if c.plugin == "plan": return os.path.join(HERE, "../../../plugins/least-latency/least-latency.wasm")
+    if c.plugin not in ("pick", "route"): return None
+    out = f"{c.dir}/{c.plugin}.wasm"
+    subprocess.run([BIN["forebay"], "plugin", "build", f"{HERE}/wasm/{c.plugin}.wat", "--world", {"pick": "picker", "route": "router"}[c.plugin], "-o", out], check=True, stdout=subprocess.DEVNULL)
+    return out
+
+# one peer for each policy, so that they are pairs within a round; `native` and `same` are the pair that tells the noise
+for _x in ("native", "same", "plan", "pick", "route"):
+    def _f(c, x=_x): c.plugin = x; return forebay(c)
+    PEERS["fb_" + _x] = _f
+
+def policy_figures(s):
+    """Calls of policies, faults, and who chose the servers, from the metrics."""
+    with socket.create_connection(("127.0.0.1", s.tls_port), 5) as k:
+        k.sendall(b"GET /metrics HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n")
+        t = b"".join(iter(lambda: k.recv(65536), b"")).decode()
+    v = lambda name, label="": sum(float(l.rsplit(" ", 1)[1]) for l in t.splitlines() if l.startswith(name) and label in l)
+    return dict(calls=v("forebay_policy_calls_total"), faults=v("forebay_policy_faults_total"), **{"by_" + x: v("forebay_backend_choices_total", f'source="{x}"') for x in ("plan", "pick", "native")})
 
 def _loop(flag, value):
     def f(c):
@@ -436,7 +460,10 @@ def load_cell(s, sc):
     for k, o in (("rate", "--rate"), ("path", "--path"), ("src_ips", "--src-ips")):
         if sc.get(k): args += [o, sc[k]]
     if sc.get("close"): args += ["--close"]
-    return digest(s, s.lg(*args, timeout=60 + sc.get("dur", 4)))
+    if sc.get("header"): args += ["--header", sc["header"]]
+    r = digest(s, s.lg(*args, timeout=60 + sc.get("dur", 4)))
+    if s.name in PEERS and s.name.startswith("fb_") and sc.get("header"): r.update(policy_figures(s))
+    return r
 
 def h2_cell(s, sc, prefix=()):
     n, conns = sc["h2n"], sc["conns"]
@@ -470,6 +497,8 @@ SCEN = {
     # the loop's measures (SCH-1, SCH-7): 512 clients over 1, 2 and 4 workers
     **{f"loop_ka{w}": dict(title=f"depth of the run queue: keep-alive, 512 connections, {w} workers", conns=512, threads=w, peers=["forebay", "fb_d32", "fb_d93", "fb_d280"]) for w in (1, 2, 4)},
     **{f"loop_close{w}": dict(title=f"accepts per turn: a client connection per request, 512 at a time, {w} workers", conns=512, close=1, threads=w, peers=["forebay", "fb_a4", "fb_a64"]) for w in (1, 2, 4)},
+    # policies beside the native balancer: `ka4` with a header more, and the same with 16 servers
+    **{f"policy{n}": dict(title=f"policies: keep-alive, {n} servers, 1 KiB, 64 connections, closed loop, 2 threads", n=n, conns=64, header="X-User: 0123456789abcdef", peers=["fb_native", "fb_same", "fb_plan", "fb_pick", "fb_route"]) for n in (4, 16)},
     # closed loop, keep-alive both sides
     "ka4":      dict(title="keep-alive, 4 servers, 1 KiB, 64 connections, closed loop, 2 threads", conns=64, peers=ALL),
     "ka1":      dict(title="keep-alive, 1 server, 1 KiB, 64 connections, closed loop, 2 threads", n=1, conns=64, peers=ALL),
@@ -495,7 +524,7 @@ SCEN = {
 }
 # plugins: pairs with and without, all at a fixed rate and in closed loop
 for nm, pe, pl in (("haproxy35", "haproxy35", (None, "native", "lua", "luapt", "luanoop")), ("haproxy26", "haproxy26", (None, "lua", "luapt")), ("nginx", "nginx", (None, "native", "njs")),
-                   ("envoy", "envoy", (None, "native", "wasm0", "wasm1", "wasm2", "lua")), ("pingora", "pingora", (None, "native")), ("forebay", "forebay", (None, "plan", "pick", "route"))):
+                   ("envoy", "envoy", (None, "native", "wasm0", "wasm1", "wasm2", "lua")), ("pingora", "pingora", (None, "native"))):
     for x in pl: SCEN[f"plug_{nm}_{x}"] = dict(title=f"plugin {x} on {nm}", conns=64, plugin=x, peers=[pe], dur=3.0)
 
 def run_cell(name, scn, k):
@@ -563,6 +592,21 @@ def cmd_report(o):
                 v += [f"{f('gbps'):.2f}", f"{f('cpu_gib'):.2f}", f"{f('p50'):.0f}"] if big else [f"{f('p50'):.0f}", f"{f('p99'):.0f}", f"{f('p999'):.0f}"]
                 v += [f"{f('upconn_k'):.2f}", f"{f('cs'):.2f}", f"{sum(r['err'] for r in g)}"]
             print(f"| {p} | " + " | ".join(v) + " |")
+
+def cmd_pairs(o):
+    """Each policy against the native balancer in the same round: median ratio of CPU per request, minus the ratio of `same` to `native`."""
+    rows = [json.loads(l) for f in o.files for l in open(f)]
+    print("| case | policy | pairs | CPU us/req | native | over native | A/A | difference | interquartile | guest calls/req | faults |\n" + "|---" * 11 + "|")
+    for scn in dict.fromkeys(r["scen"] for r in rows):
+        at = {(r["round"], r["peer"]): r for r in rows if r["scen"] == scn and "fail" not in r}
+        ratios = {p: [at[k, p]["cpu_us"] / at[k, "fb_native"]["cpu_us"] for k, q in at if q == p and (k, "fb_native") in at] for p in dict.fromkeys(q for _, q in at)}
+        aa = med(ratios.get("fb_same", [])) - 1
+        for p, v in ratios.items():
+            if p == "fb_native" or len(v) < 2: continue
+            own = [r for (_, q), r in at.items() if q == p]; quarters = st.quantiles(v, n=4)
+            calls = sum(r["calls"] for r in own) / sum(r["by_plan"] + r["by_pick"] + r["by_native"] for r in own)
+            print(f"| {scn} | {p[3:]} | {len(v)} | {med([r['cpu_us'] for r in own]):.2f} | {med([r['cpu_us'] for (_, q), r in at.items() if q == 'fb_native']):.2f} | {med(v) - 1:+.3f} | {aa:+.3f} | "
+                  f"{med(v) - 1 - aa:+.3f} | {quarters[0] - 1:+.3f} to {quarters[2] - 1:+.3f} | {calls:.4f} | {sum(r['faults'] for r in own):.0f} |")
 
 def cmd_matrix(o):
     """One line for each peer: CPU us per request in each scenario, with the median paired ratio against the base."""
@@ -747,7 +791,7 @@ def quiet():
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("cmd", choices=["run", "report", "syscalls", "memory", "seeds", "profile", "matrix", "list"])
+    p.add_argument("cmd", choices=["run", "report", "syscalls", "memory", "seeds", "profile", "matrix", "pairs", "list"])
     p.add_argument("files", nargs="*"); p.add_argument("--scen", default="ka4"); p.add_argument("--peers"); p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--dur", type=float, help="overrides each scenario's measured seconds"); p.add_argument("--round0", type=int, default=0); p.add_argument("--out"); p.add_argument("--base", default="haproxy26"); p.add_argument("--peer-file", action="append", default=[]); p.add_argument("--force", action="store_true")
     o = p.parse_args()
