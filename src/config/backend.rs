@@ -5,8 +5,9 @@ use super::defaults;
 use super::errors::{At, Class, Problem, Report};
 use super::headers::edits;
 use super::keys::{self, Section};
-use super::model::{Address, Backend, Balance, PolicyRef, Reuse, Server, ServerTimeouts};
+use super::model::{Address, Backend, Balance, PolicyRef, Server, ServerTimeouts};
 use super::names::Policies;
+use super::pool;
 use super::read::{Fields, Text, Value};
 use super::resolve::Answers;
 use super::words::{check_name, did_you_mean, kind, not_yet};
@@ -42,10 +43,8 @@ fn backend(
         name: name.text.to_owned(),
         balance,
         policy,
-        reuse: match fields.choice("reuse", report) {
-            "never" => Reuse::Never,
-            _ => Reuse::Always,
-        },
+        pool: pool::pool(fields, report),
+        retry_on: pool::retry_on(fields, report),
         timeouts: timeouts(fields, report),
         servers: servers(fields, answers, report),
         request_edits: edits("request-headers", fields, report),

@@ -21,6 +21,8 @@ pub const LOG_TO: &str = "stdout";
 pub const POOL_LOW_FD_RATIO: u64 = 20;
 /// Percent of the descriptor limit from which no idle server connection is kept (POOL-33).
 pub const POOL_HIGH_FD_RATIO: u64 = 25;
+/// Whether workers take over each other's idle connections (POOL-21).
+pub const POOL_SHARING: &str = "on";
 /// What either descriptor ratio may be, in percent.
 pub const POOL_FD_RATIO: RangeInclusive<u64> = 1..=100;
 /// How long a drain lasts at most (RE-1).
@@ -67,6 +69,11 @@ pub const RESPOND_CONTENT_TYPE: &str = "text/plain; charset=utf-8";
 /// Status of a redirect (RD-4).
 pub const REDIRECT_CODE: u64 = 302;
 
+/// Idle private server connections of one session (POOL-61).
+pub const SESSION_PRIVATE: u64 = 5;
+/// What `max-session-srv-conns` may be.
+pub const SESSION_PRIVATE_RANGE: RangeInclusive<u64> = 0..=1_000;
+
 // ---- [backend.NAME] -------------------------------------------------------------------------------------------
 
 /// From the start of a connect to its end.
@@ -79,8 +86,20 @@ pub const BALANCE: &str = "random";
 pub const RANDOM_DRAWS: u8 = 2;
 /// What the draws of `random` may be. Beyond a few more draws only cost time.
 pub const RANDOM_DRAWS_RANGE: RangeInclusive<u64> = 1..=16;
-/// Whether idle server connections are shared between clients (POOL-11).
-pub const REUSE: &str = "always";
+/// How server connections are shared between clients (POOL-11).
+pub const REUSE: &str = "safe";
+/// What `pool-low-conn` and `pool-max-conn` may be, in connections.
+pub const POOL_CONNECTIONS: RangeInclusive<u64> = 0..=1_000_000;
+/// Time between two purges of a server's idle connections (POOL-40).
+pub const POOL_PURGE_DELAY: Duration = Duration::from_secs(5);
+/// What `pool-purge-delay` may be; zero keeps nothing (POOL-32).
+pub const POOL_PURGE_RANGE: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3_600);
+/// How the room for idle connections is divided among workers (POOL-32).
+pub const POOL_KEEP: &str = "first";
+/// What `max-reuse` may be (POOL-53).
+pub const MAX_REUSE_RANGE: RangeInclusive<u64> = 0..=u32::MAX as u64;
+/// What `strict-maxconn` may be (POOL-51).
+pub const STRICT_MAXCONN_RANGE: RangeInclusive<u64> = 1..=1_000_000;
 /// User weight of a server (LB-1).
 pub const WEIGHT: u64 = 1;
 /// What a user weight may be (LB-1).
@@ -166,7 +185,5 @@ pub const RETRIES: u32 = 3;
 pub const TURN_AROUND: Duration = Duration::from_secs(1);
 /// Bytes of a request's body that are held, so that it can be sent again on a fresh connection (RT-7).
 pub const HELD_BODY: usize = 16 * KIB as usize;
-/// Time between two purges of a server's idle connections (POOL-40).
-pub const POOL_PURGE_DELAY: Duration = Duration::from_secs(5);
 /// Bytes of a request target that the access log shows.
 pub const LOG_TARGET_MAX: usize = 2 * KIB as usize;

@@ -47,6 +47,7 @@ pub(super) fn listeners(top: &Fields<'_>, around: &Around<'_>, report: &mut Repo
             workers: workers(fields, around, report),
             timeouts: timeouts(fields, report),
             limits: limits(fields, report),
+            session_private_max: fields.integer("max-session-srv-conns", report) as usize,
             routes,
             route_names,
             route_policy: fields

@@ -19,6 +19,7 @@ mod listen;
 pub mod model;
 mod names;
 mod policy;
+mod pool;
 mod process;
 mod read;
 pub mod reference;

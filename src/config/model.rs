@@ -3,9 +3,12 @@
 //! Made only by [`super::load`]; everything else in the program reads it. No key of the file is looked at twice.
 
 use crate::decide::edit::Edits;
+pub use crate::decide::exchange::RetryOn;
+pub use crate::decide::reuse::{KeepRule, Mode, Sharing};
 use crate::decide::route::{Action, RouteTable};
+use crate::decide::template::Template;
 pub use crate::net::Address;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -53,6 +56,8 @@ pub struct Process {
     pub pool_low_fd_ratio: u8,
     /// Percent of the descriptor limit from which no idle server connection is kept (POOL-33). Not below the low one.
     pub pool_high_fd_ratio: u8,
+    /// Whether a worker takes over idle server connections of others (POOL-21).
+    pub pool_sharing: Sharing,
     /// How long a drain may last before what is left is cut (RE-1).
     pub hard_stop_after: Duration,
     /// Places where policies may be attached, at most. Listeners and backends of the file together are within it.
@@ -105,6 +110,8 @@ pub struct Listen {
     pub timeouts: ClientTimeouts,
     /// Limits of a request's head.
     pub limits: HeadLimits,
+    /// Idle private server connections of one client connection, at most (POOL-61).
+    pub session_private_max: usize,
     /// Routes in order, then the default backend.
     pub routes: RouteTable,
     /// `name` of each route of [`Self::routes`], in the same order. Names are unique here.
@@ -185,8 +192,10 @@ pub struct Backend {
     pub balance: Balance,
     /// Who is asked first.
     pub policy: Option<PolicyRef>,
-    /// Whether idle server connections are shared between clients.
-    pub reuse: Reuse,
+    /// How server connections are shared, kept and closed.
+    pub pool: Pool,
+    /// What is tried again.
+    pub retry_on: RetryOn,
     /// Phase limits of the servers' side.
     pub timeouts: ServerTimeouts,
     /// Servers in file order, at least one, names unique.
@@ -208,13 +217,29 @@ pub enum Balance {
     LeastConn,
 }
 
-/// Whether idle server connections are shared between clients (POOL-11).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reuse {
-    /// Every server connection is private to its client.
-    Never,
-    /// Any idle connection may carry any request.
-    Always,
+/// The connections to the servers of one backend.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    /// How they are shared between clients (POOL-11).
+    pub reuse: Mode,
+    /// `pool-low-conn` (POOL-22).
+    pub low: u32,
+    /// `pool-max-conn`; `None` for no limit.
+    pub max: Option<u32>,
+    /// `pool-purge-delay` (POOL-40); zero keeps nothing.
+    pub purge_delay: Duration,
+    /// `pool-keep`.
+    pub keep: KeepRule,
+    /// `max-reuse` (POOL-53); `None` for no limit.
+    pub max_reuse: Option<u32>,
+    /// `strict-maxconn` (POOL-51); `None` for no limit.
+    pub strict_max: Option<u32>,
+    /// `pool-conn-name` (POOL-2).
+    pub name: Option<Template>,
+    /// `source`: where they come from.
+    pub source: Option<IpAddr>,
+    /// `prefer-idle`.
+    pub prefer_idle: bool,
 }
 
 /// Phase limits of the servers' side.

@@ -3,7 +3,7 @@
 use super::address::{self, Place};
 use super::errors::{Class, Problem, Report};
 use super::keys;
-use super::model::{Log, LogFormat, LogTarget, Process};
+use super::model::{Log, LogFormat, LogTarget, Process, Sharing};
 use super::policy;
 use super::read::{Fields, Text};
 use super::resolve::Answers;
@@ -31,6 +31,10 @@ pub(super) fn process(top: &Fields<'_>, folder: &Path, answers: &Answers, report
         log: log(&fields, report),
         pool_low_fd_ratio: low as u8, // 1…100 by its range
         pool_high_fd_ratio: high as u8,
+        pool_sharing: match fields.choice("pool-sharing", report) {
+            "off" => Sharing::Off,
+            _ => Sharing::On,
+        },
         hard_stop_after: fields.duration("hard-stop-after", report),
         attachments_max: fields.integer("attachments-max", report) as u16, // at most 1024 by its range
         plugin_cache: policy::path("plugin-cache", &fields, folder, report),

@@ -5,8 +5,8 @@
 //! no value stands there as a comment, so that the reader sees every key there is.
 
 use super::model::{
-    Backend, Balance, Config, Forwarded, Listen, LogFormat, LogTarget, OnFault, Policy, Process, Reuse,
-    Server,
+    Backend, Balance, Config, Forwarded, KeepRule, Listen, LogFormat, LogTarget, Mode, OnFault, Policy, Pool,
+    Process, Server, Sharing,
 };
 use super::units::{show_duration, show_share, show_size};
 use crate::decide::edit::{Edit, Edits};
@@ -60,6 +60,11 @@ fn process(process: &Process, out: &mut Lines) {
     out.value("log", format!("{{ format = \"{format}\", to = {} }}", quote(&to)));
     out.value("pool-low-fd-ratio", process.pool_low_fd_ratio);
     out.value("pool-high-fd-ratio", process.pool_high_fd_ratio);
+    let sharing = match process.pool_sharing {
+        Sharing::On => "on",
+        Sharing::Off => "off",
+    };
+    out.value("pool-sharing", quote(sharing));
     out.duration("hard-stop-after", process.hard_stop_after);
     out.value("attachments-max", process.attachments_max);
     let cache = process.plugin_cache.as_ref();
@@ -89,6 +94,7 @@ fn listener(listen: &Listen, config: &Config, out: &mut Lines) {
     out.size("head-max", listen.limits.head_max);
     out.size("request-line-max", listen.limits.request_line_max);
     out.value("headers-max", listen.limits.headers_max);
+    out.value("max-session-srv-conns", listen.session_private_max);
     out.edits(&listen.request_edits, &listen.response_edits);
     let forwarded = match listen.forwarded {
         Forwarded::Append => "append",
@@ -210,11 +216,9 @@ fn backend(backend: &Backend, policies: &[Policy], out: &mut Lines) {
         None => balance(backend.balance),
     };
     out.value("balance", chooser);
-    let reuse = match backend.reuse {
-        Reuse::Never => "never",
-        Reuse::Always => "always",
-    };
-    out.value("reuse", quote(reuse));
+    pool(&backend.pool, out);
+    let causes = backend.retry_on.words().map(quote);
+    out.value("retry-on", list(causes));
     out.duration("timeout-connect", backend.timeouts.connect);
     out.duration("timeout-server", backend.timeouts.inactivity);
     out.duration("timeout-queue", backend.timeouts.queue);
@@ -224,6 +228,41 @@ fn backend(backend: &Backend, policies: &[Policy], out: &mut Lines) {
         out.line(&format!("    {},", one_server(server)));
     }
     out.line("]");
+}
+
+fn pool(pool: &Pool, out: &mut Lines) {
+    let reuse = match pool.reuse {
+        Mode::Never => "never",
+        Mode::Safe => "safe",
+        Mode::Aggressive => "aggressive",
+        Mode::Always => "always",
+    };
+    out.value("reuse", quote(reuse));
+    out.value("pool-low-conn", pool.low);
+    out.maybe("pool-max-conn", pool.max.map(|max| max.to_string()), "no limit");
+    out.duration("pool-purge-delay", pool.purge_delay);
+    let keep = match pool.keep {
+        KeepRule::Plain => "first",
+        KeepRule::EqualShare => "equal",
+    };
+    out.value("pool-keep", quote(keep));
+    out.maybe("max-reuse", pool.max_reuse.map(|max| max.to_string()), "no limit");
+    out.maybe(
+        "strict-maxconn",
+        pool.strict_max.map(|max| max.to_string()),
+        "no limit",
+    );
+    out.maybe(
+        "pool-conn-name",
+        pool.name.as_ref().map(|name| quote(name.source())),
+        "none",
+    );
+    out.maybe(
+        "source",
+        pool.source.map(|source| quote(&source.to_string())),
+        "the system's choice",
+    );
+    out.value("prefer-idle", pool.prefer_idle);
 }
 
 fn balance(balance: Balance) -> String {

@@ -4,9 +4,12 @@ use crate::config::{defaults, model};
 use crate::decide::balance::Algorithm;
 use crate::decide::cause::Cause;
 use crate::decide::exchange::Effort;
-use crate::decide::reuse::Mode;
-use crate::decide::settings::{BackendSettings, Forwarded, Limits, ListenerSettings, Micros, NamedRoutes};
+use crate::decide::reuse::Figures;
+use crate::decide::settings::{
+    BackendSettings, Forwarded, Limits, ListenerSettings, Micros, NamedRoutes, PoolSettings,
+};
 use crate::shared::statistics::ListenerStatistics;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 pub(super) fn listener(listen: &model::Listen) -> ListenerSettings {
@@ -20,6 +23,7 @@ pub(super) fn listener(listen: &model::Listen) -> ListenerSettings {
             request_line_max: listen.limits.request_line_max,
             headers_max: listen.limits.headers_max,
         },
+        session_private_max: listen.session_private_max,
         routes: listen.routes.clone(),
         named: named_routes(listen),
         request_edits: listen.request_edits.clone(),
@@ -50,16 +54,31 @@ pub(super) fn backend(backend: &model::Backend) -> BackendSettings {
         inactivity: micros(backend.timeouts.inactivity),
         queue: micros(backend.timeouts.queue),
         turn_around: micros(defaults::TURN_AROUND),
-        reuse: match backend.reuse {
-            model::Reuse::Never => Mode::Never,
-            model::Reuse::Always => Mode::Always,
-        },
+        pool: pool(&backend.pool),
         effort: Effort {
             retries: defaults::RETRIES as u8,
             stale_max: defaults::STALE_MAX,
+            retry_on: backend.retry_on,
         },
         request_edits: backend.request_edits.clone(),
         response_edits: backend.response_edits.clone(),
+    }
+}
+
+fn pool(pool: &model::Pool) -> PoolSettings {
+    PoolSettings {
+        mode: pool.reuse,
+        figures: Figures {
+            idle_reserve: pool.low,
+            idle_max: pool.max,
+            ..Figures::default()
+        },
+        keep: pool.keep,
+        purge_delay: NonZeroU64::new(micros(pool.purge_delay)),
+        max_reuse: pool.max_reuse,
+        strict_max: pool.strict_max,
+        name: pool.name.clone(),
+        source: pool.source,
     }
 }
 

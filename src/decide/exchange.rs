@@ -20,6 +20,7 @@ mod command;
 mod event;
 mod failure;
 mod phase;
+mod retry;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ pub use command::{Client, Closing, Command, Commands};
 pub use event::{Afterwards, Arrival, Asked, ConnectFailure, Event, Found, Idempotent, Taken, Timer};
 pub use failure::Failure;
 pub use phase::{Failed, Lease, RequestSide, ResponseSide, ServerSide};
+pub use retry::RetryOn;
 
 /// Limits of what is tried for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub struct Effort {
     /// Connections that may turn out dead before a byte was written, free of charge; once they are spent, a dead idle
     /// one leads to a fresh one, and a dead fresh one is charged.
     pub stale_max: u8,
+    /// What is charged and tried again at all.
+    pub retry_on: RetryOn,
 }
 
 /// The state of one request.
@@ -55,6 +59,7 @@ pub struct Exchange {
     fresh_only: bool,
     retries_left: u8,
     stale_left: u8,
+    retry_on: RetryOn,
 }
 
 impl Exchange {
@@ -70,6 +75,7 @@ impl Exchange {
             fresh_only: false,
             retries_left: effort.retries,
             stale_left: effort.stale_max,
+            retry_on: effort.retry_on,
         }
     }
 
@@ -226,7 +232,7 @@ impl Exchange {
             return;
         };
         commands.push(Command::ReleaseSlot(server));
-        if self.retries_left == 0 {
+        if self.retries_left == 0 || !self.retry_on.conn_failure {
             self.server = ServerSide::Released;
             return self.answer(
                 match failure {
@@ -312,8 +318,12 @@ impl Exchange {
             }
             // (b) Reused, and it may be said again: free of charge.
             (true, Lease::Reused) if repeatable => self.connect(server, commands),
-            // (c) `retry-on conn-failure empty-response`, once, for what may be repeated (RT-7).
-            (written, Lease::Fresh) if self.retries_left > 0 && (repeatable || !written && self.held) => {
+            // (c) `retry-on`: what was not begun is as good as no connection; what was, once, if it may be repeated (RT-7).
+            (written, Lease::Fresh)
+                if self.retries_left > 0
+                    && (self.retry_on.empty_response && repeatable
+                        || self.retry_on.conn_failure && !written && self.held) =>
+            {
                 commands.push(Command::ReleaseSlot(server));
                 self.choose_again(server, true, commands);
             }
@@ -350,8 +360,8 @@ impl Exchange {
                 commands.push(Command::CloseServer(Closing::Error));
                 self.connect_failed(ConnectFailure::TimedOut, commands);
             }
-            (Timer::Server, ServerSide::Holding(..), ResponseSide::Awaited) => {
-                self.fail(Closing::Error, Failure::ServerTimedOut, commands);
+            (Timer::Server, ServerSide::Holding(server, _), ResponseSide::Awaited) => {
+                self.response_timed_out(server, commands);
             }
             (Timer::Server, _, ResponseSide::Arriving) => {
                 self.fail(Closing::Error, Failure::Stalled, commands);
@@ -369,6 +379,18 @@ impl Exchange {
             }
             _ => {}
         }
+    }
+
+    /// The server took too long for the first byte of a response.
+    fn response_timed_out(&mut self, server: ServerIndex, commands: &mut Commands) {
+        let repeatable = self.held && (!self.written || self.idempotent == Idempotent::Yes);
+        if !(self.retry_on.response_timeout && repeatable && self.retries_left > 0) {
+            return self.fail(Closing::Error, Failure::ServerTimedOut, commands);
+        }
+        self.fresh_only |= self.written;
+        commands.push(Command::CloseServer(Closing::Error));
+        commands.push(Command::ReleaseSlot(server));
+        self.choose_again(server, false, commands);
     }
 
     /// Ends an exchange that cannot be completed: an answer of ours where none has begun, a cut where one has.

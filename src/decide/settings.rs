@@ -4,9 +4,13 @@
 
 use super::edit::Edits;
 use super::exchange::Effort;
-use super::reuse::Mode;
+use super::reuse::{Figures, KeepRule, Mode};
 use super::route::RouteTable;
+use super::template::Template;
 pub use crate::http1::Limits;
+
+use std::net::IpAddr;
+use std::num::NonZeroU64;
 
 /// Microseconds.
 pub type Micros = u64;
@@ -24,6 +28,8 @@ pub struct ListenerSettings {
     pub tunnel: Micros,
     /// Limits of a head.
     pub limits: Limits,
+    /// Idle private server connections of one client connection, at most (POOL-61).
+    pub session_private_max: usize,
     /// Routes in order, then the default.
     pub routes: RouteTable,
     /// The routes that a policy may choose: redirects by their index, then fixed responses by theirs.
@@ -61,6 +67,27 @@ pub enum Forwarded {
     Off,
 }
 
+/// How one backend treats the connections to its servers.
+#[derive(Clone, Debug)]
+pub struct PoolSettings {
+    /// How they are shared between clients (`reuse`).
+    pub mode: Mode,
+    /// Limits and targets (`pool-low-conn`, `pool-max-conn`).
+    pub figures: Figures,
+    /// How the room for idle ones is divided (`pool-keep`).
+    pub keep: KeepRule,
+    /// Between two purges (`pool-purge-delay`); `None` keeps nothing.
+    pub purge_delay: Option<NonZeroU64>,
+    /// Requests that one carries after its first (`max-reuse`).
+    pub max_reuse: Option<u32>,
+    /// Of one server, used or idle (`strict-maxconn`).
+    pub strict_max: Option<u32>,
+    /// What requests must have in common to share one (`pool-conn-name`).
+    pub name: Option<Template>,
+    /// Where they come from (`source`).
+    pub source: Option<IpAddr>,
+}
+
 /// How one backend treats its servers.
 #[derive(Clone, Debug)]
 pub struct BackendSettings {
@@ -72,8 +99,8 @@ pub struct BackendSettings {
     pub queue: Micros,
     /// Before the same server is tried again (RT-5).
     pub turn_around: Micros,
-    /// Whether idle connections are shared.
-    pub reuse: Mode,
+    /// How connections are shared, kept and closed.
+    pub pool: PoolSettings,
     /// What is tried for one request.
     pub effort: Effort,
     /// Edits of requests to this backend.

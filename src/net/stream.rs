@@ -8,8 +8,9 @@ use super::address::Address;
 use super::poller::Ready;
 use mio::event::Source;
 use rustix::net::{RecvFlags, SendFlags};
+use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{self, IoSlice, Write as _};
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// A TCP or Unix stream with its readiness bits.
@@ -65,11 +66,15 @@ impl Stream {
         }
     }
 
-    /// Begins to connect. The end of it shows as writability; see [`Stream::connected`].
-    pub fn connect(address: &Address) -> io::Result<Stream> {
+    /// Begins to connect, from `source` if one is given (a Unix socket has none). The end of it shows as writability;
+    /// see [`Stream::connected`].
+    pub fn connect(address: &Address, source: Option<IpAddr>) -> io::Result<Stream> {
         match address {
             Address::Tcp(address) => {
-                let stream = mio::net::TcpStream::connect(*address)?;
+                let stream = match source {
+                    None => mio::net::TcpStream::connect(*address)?,
+                    Some(source) => connect_from(source, *address)?,
+                };
                 stream.set_nodelay(true)?;
                 let mut stream = Stream::tcp(stream);
                 stream.writable = false;
@@ -279,6 +284,22 @@ impl Transport {
             Transport::Unix(stream) => stream.write_vectored(parts),
         }
     }
+}
+
+/// Begins to connect from an address of ours. The port is chosen with the destination, so that one source can have as
+/// many connections to each server as there are ports.
+fn connect_from(source: IpAddr, to: SocketAddr) -> io::Result<mio::net::TcpStream> {
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    #[cfg(target_os = "linux")]
+    socket.set_bind_address_no_port(true)?;
+    socket.bind(&SocketAddr::new(source, 0).into())?;
+    match socket.connect(&to.into()) {
+        Ok(()) => {}
+        Err(error) if rustix::io::Errno::from_io_error(&error) == Some(rustix::io::Errno::INPROGRESS) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(mio::net::TcpStream::from_std(socket.into()))
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ impl Worker {
         let server = &entry.table.at(index).server;
         let id = server.id;
         server.pool.need.opened();
-        let opened = Stream::connect(&entry.addresses[index.at()]);
+        let opened = Stream::connect(&entry.addresses[index.at()], entry.settings.pool.source);
         self.server_statistics(exchange, index, |statistics| {
             statistics.opened(reason);
         });

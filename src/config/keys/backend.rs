@@ -22,11 +22,86 @@ pub(super) const BACKEND: &[Key] = &[
     .clause("LB-10, LB-20, LB-30"),
     key(
         "reuse",
-        Form::Choice(&[built("always"), built("never"), later("safe"), later("aggressive")]),
+        Form::Choice(&[built("never"), built("safe"), built("aggressive"), built("always")]),
         Default::Word(defaults::REUSE),
-        "Whether idle server connections are shared between clients.",
+        "How server connections are shared between clients. `safe`: the first request of a client opens its own, later ones \
+         use any idle one; `aggressive`: the first one too, if the connection has proven that its server keeps it; `always`: \
+         any request uses any; `never`: each connection is one client's alone.",
     )
     .clause("POOL-11"),
+    key(
+        "pool-low-conn",
+        Form::Integer(defaults::POOL_CONNECTIONS),
+        Default::Integer(0),
+        "Idle connections of one server below which a worker opens its own instead of taking over a sibling's; so many are \
+         also kept beyond the need. Twice the number of workers is a good start where take-overs are many.",
+    )
+    .clause("POOL-22, POOL-32"),
+    key(
+        "pool-max-conn",
+        Form::Integer(defaults::POOL_CONNECTIONS),
+        Default::Said("no limit"),
+        "Idle connections of one server, at most; with 0 none is kept.",
+    )
+    .clause("POOL-32"),
+    key(
+        "pool-purge-delay",
+        Form::Duration(defaults::POOL_PURGE_RANGE),
+        Default::Duration(defaults::POOL_PURGE_DELAY),
+        "Each time it passes, half of the idle connections that were not needed are closed; with `\"0s\"` none is kept.",
+    )
+    .clause("POOL-40"),
+    key(
+        "pool-keep",
+        Form::Choice(&[built("first"), built("equal")]),
+        Default::Word(defaults::POOL_KEEP),
+        "Who may keep idle connections within the need: the worker that comes `first`, or each an `equal` part.",
+    )
+    .clause("POOL-32"),
+    key(
+        "max-reuse",
+        Form::Integer(defaults::MAX_REUSE_RANGE),
+        Default::Said("no limit"),
+        "Requests that one connection carries after its first, at most.",
+    )
+    .clause("POOL-53"),
+    key(
+        "strict-maxconn",
+        Form::Integer(defaults::STRICT_MAXCONN_RANGE),
+        Default::Said("no limit"),
+        "Connections to one server, used or idle, at most. At the limit an idle one is closed for a request that cannot use \
+         it; if none is idle, the request is refused (503).",
+    )
+    .clause("POOL-51"),
+    key(
+        "pool-conn-name",
+        Form::Text("a text with placeholders such as `{host}`"),
+        Default::Said("none"),
+        "Only requests with the same value share a connection.",
+    )
+    .clause("POOL-2"),
+    key(
+        "source",
+        Form::Text("an IP address of this machine"),
+        Default::Said("the system's choice"),
+        "The address that connections to the servers come from.",
+    )
+    .clause("POOL-2"),
+    key(
+        "prefer-idle",
+        Form::Flag,
+        Default::Flag(false),
+        "Among servers that are equally good, choose one to which this worker has an idle connection.",
+    )
+    .clause("POOL-62"),
+    key(
+        "retry-on",
+        Form::Texts("`conn-failure`, `empty-response`, `response-timeout` or `none`"),
+        Default::Said("`[\"conn-failure\", \"empty-response\"]`"),
+        "What is tried again, up to three times; what a server has begun to read only if it may be repeated (GET, HEAD, PUT, \
+         DELETE, OPTIONS, TRACE). With all three, a client's first request may use an idle connection under `safe`, too.",
+    )
+    .clause("RT-7, POOL-11"),
     key(
         "timeout-connect",
         Form::Duration(defaults::TIMEOUT),
@@ -52,14 +127,10 @@ pub(super) const BACKEND: &[Key] = &[
     not_yet("minconn", "Lower end of a limit that follows the load."),
     not_yet("fullconn", "Load at which the limit reaches `maxconn`."),
     not_yet("maxqueue", "Requests that wait for one server, at most."),
-    not_yet("pool-low-conn", "Idle connections below which a worker does not take over a sibling's."),
-    not_yet("pool-max-conn", "Idle connections of one server, at most."),
-    not_yet("pool-purge-delay", "Time between two purges of idle connections."),
     not_yet("reuse-override", "Whether a policy may loosen `reuse`."),
     not_yet("reuse-policy", "A policy that narrows `reuse` for each request."),
     not_yet("check", "Health checks."),
     not_yet("retries", "Attempts after the first."),
-    not_yet("retry-on", "What is tried again."),
     not_yet("slowstart", "Time in which a returning server reaches its full weight."),
 ];
 

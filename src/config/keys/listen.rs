@@ -65,6 +65,13 @@ pub(super) const LISTEN: &[Key] = &[
         "Without any byte in either direction after an upgrade.",
     ),
     key(
+        "max-session-srv-conns",
+        Form::Integer(defaults::SESSION_PRIVATE_RANGE),
+        Default::Integer(defaults::SESSION_PRIVATE),
+        "Idle server connections of its own that one client connection may hold (`reuse = \"never\"`, NTLM).",
+    )
+    .clause("POOL-61"),
+    key(
         "head-max",
         Form::Size(defaults::HEAD_MAX_RANGE),
         Default::Size(defaults::HEAD_MAX),

@@ -55,6 +55,13 @@ pub(super) const PROCESS: &[Key] = &[
     )
     .clause("POOL-33"),
     key(
+        "pool-sharing",
+        Form::Choice(&[built("on"), built("off")]),
+        Default::Word(defaults::POOL_SHARING),
+        "Whether a worker takes over an idle server connection of another one when it has none.",
+    )
+    .clause("POOL-21"),
+    key(
         "hard-stop-after",
         Form::Duration(defaults::GRACE),
         Default::Duration(defaults::HARD_STOP_AFTER),

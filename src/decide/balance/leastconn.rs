@@ -78,7 +78,7 @@ impl LeastConn {
             if !table.saturated(top.server) {
                 match avoid == Some(top.server) {
                     true => last_resort = avoid,
-                    false => break Some(top.server),
+                    false => break Some(self.warmest(table, top, avoid)),
                 }
             }
             let top = self.remove(0);
@@ -91,6 +91,19 @@ impl LeastConn {
         let counted = self.heap[self.places[server.at()] as usize].load;
         self.changed(server, counted.saturating_add(1));
         Some(server)
+    }
+
+    /// The top of the heap; or, if it is not warm and one of the next few with the same load is, that one.
+    fn warmest(&self, table: &impl Table, top: Entry, avoid: Option<ServerIndex>) -> ServerIndex {
+        if table.is_warm(top.server) {
+            return top.server;
+        }
+        // Equals of the top stand near it, if not always next to it: a few are worth a look, all are not.
+        let near = self.heap.iter().skip(1).take(WARM_LOOK).filter(|entry| entry.key == top.key);
+        let warm = near.map(|entry| entry.server).find(|&server| {
+            Some(server) != avoid && table.is_warm(server) && !table.saturated(server)
+        });
+        warm.unwrap_or(top.server)
     }
 
     /// Puts a server where this load belongs, at the end of its equals (LB-22).
@@ -171,6 +184,8 @@ impl LeastConn {
     }
 }
 
+/// How many places of the heap are searched for a warm server.
+const WARM_LOOK: usize = 14;
 /// The place of a server that is not in the heap.
 const ABSENT: u32 = u32::MAX;
 

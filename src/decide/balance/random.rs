@@ -8,6 +8,7 @@
 //! is kept, as LB-30 says for equal rates.
 
 use crate::policy::{Draw, ServerIndex, Table};
+use std::cmp::Ordering;
 
 /// The algorithm with the ring of one table.
 #[derive(Clone, Debug)]
@@ -59,7 +60,7 @@ impl Random {
         let mut kept = self.drawn(start, hole, draw)?;
         for _ in 1..self.draws {
             let other = self.drawn(start, hole, draw)?;
-            if other != kept && !lighter(table, kept, other) {
+            if other != kept && !precedes(table, kept, other) {
                 kept = other;
             }
         }
@@ -99,10 +100,13 @@ impl Random {
     }
 }
 
-/// Whether `one` has less in flight per weight than `other`.
-fn lighter(table: &impl Table, one: ServerIndex, other: ServerIndex) -> bool {
+/// Whether `one` has less in flight per weight than `other`, or as much and is the warmer.
+fn precedes(table: &impl Table, one: ServerIndex, other: ServerIndex) -> bool {
     let load = |of, per| u64::from(table.served(of)) * u64::from(table.weight(per));
-    load(one, other) < load(other, one)
+    match load(one, other).cmp(&load(other, one)) {
+        Ordering::Equal => table.is_warm(one) && !table.is_warm(other),
+        unequal => unequal == Ordering::Less,
+    }
 }
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
