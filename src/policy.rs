@@ -69,6 +69,11 @@ pub trait Table {
     fn waiting(&self, server: ServerIndex) -> u32;
     /// The most streams that may hold a slot; `u32::MAX` where there is no limit.
     fn limit(&self, server: ServerIndex) -> u32;
+    /// Whether it is to be preferred among equals: a connection to it is idle, or that does not matter
+    /// (`prefer-idle`).
+    fn is_warm(&self, _: ServerIndex) -> bool {
+        true
+    }
     /// Whether the server cannot take a request at once: full, or others wait for it already.
     fn saturated(&self, server: ServerIndex) -> bool {
         self.waiting(server) > 0 || self.served(server) >= self.limit(server)

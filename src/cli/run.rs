@@ -4,7 +4,7 @@ use crate::admin::Admin;
 use crate::config::{self, Config, defaults};
 use crate::control::{self, Control, WorkerMailbox, WorkerPostbox};
 use crate::decide::schedule;
-use crate::net::Poller;
+use crate::net::{Poller, Registrar};
 use crate::observe::exporter::Exporter;
 use crate::observe::messages::{Level, Messages};
 use crate::observe::snapshot::Snapshot;
@@ -14,6 +14,7 @@ use crate::shared::buffers::CommonBuffers;
 use crate::shared::mailbox;
 use crate::shared::process::Process;
 use crate::shared::statistics::{PerWorker, WorkerStatistics};
+use crate::shared::strays::Strays;
 use crate::worker::{self, Worker};
 use anyhow::Context;
 use clap::Args;
@@ -153,6 +154,11 @@ impl Running {
         let bound = control.listen()?;
         let (end, ended) = unbounded();
         let common = Arc::new(CommonBuffers::default());
+        let registrars = ends.iter().map(|(poller, _)| poller.registrar());
+        let registrars: Arc<[Registrar]> = registrars
+            .collect::<std::io::Result<_>>()
+            .context("cannot share a poll")?;
+        let strays = Arc::new(Strays::new(workers));
         let mut handles = Vec::new();
         for ((number, (poller, mailbox)), log) in (0..workers).zip(ends).zip(batchers) {
             let worker = worker::Parts {
@@ -164,6 +170,8 @@ impl Running {
                 process: process.clone(),
                 statistics: statistics.clone(),
                 messages: messages.clone(),
+                registrars: registrars.clone(),
+                strays: strays.clone(),
                 buffers: common.clone(),
                 log,
                 epoch,

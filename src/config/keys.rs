@@ -300,13 +300,6 @@ const fn built(text: &'static str) -> Word {
     }
 }
 
-const fn later(text: &'static str) -> Word {
-    Word {
-        text,
-        state: State::NotYet,
-    }
-}
-
 const fn key(name: &'static str, form: Form, default: Default, about: &'static str) -> Key {
     Key {
         name,

@@ -109,7 +109,7 @@ impl Control {
     /// Every policy that cannot be loaded.
     pub fn new(config: Config, parts: Parts) -> anyhow::Result<Control> {
         let workers = config.process.workers;
-        let mut registry = Registry::new(workers);
+        let mut registry = Registry::new(workers, parts.process.key_secret());
         let mut policies = Policies::default();
         let mut wanted = policies.wanted(&config, workers);
         let errors = policies::load(&mut wanted, parts.loader.as_deref());
@@ -122,6 +122,7 @@ impl Control {
             config.process.pool_low_fd_ratio,
             config.process.pool_high_fd_ratio,
         );
+        parts.process.set_sharing(config.process.pool_sharing);
         Ok(Control {
             published,
             postboxes: parts.postboxes,
@@ -285,6 +286,7 @@ impl Control {
             config.process.pool_low_fd_ratio,
             config.process.pool_high_fd_ratio,
         );
+        self.process.set_sharing(config.process.pool_sharing);
         state.config = config;
         state.bound = now_bound;
         self.changed.notify_all();

@@ -17,6 +17,7 @@ use crate::shared::server::Server;
 use crate::shared::statistics::{BackendStatistics, ListenerStatistics, PerWorker};
 use crate::shared::table::{Admin, BackendTable, Entry};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Everything that has an identity.
@@ -62,10 +63,10 @@ struct KnownListener {
 }
 
 impl Registry {
-    pub(super) fn new(workers: u16) -> Registry {
+    pub(super) fn new(workers: u16, secret: &KeySecret) -> Registry {
         Registry {
             workers,
-            secret: KeySecret::random(),
+            secret: secret.clone(),
             generation: 0,
             backends: BTreeMap::new(),
             listeners: BTreeMap::new(),
@@ -197,6 +198,7 @@ impl Registry {
                 weight: server.weight,
                 state,
                 limit: u32::MAX,
+                prefer_idle: backend.pool.prefer_idle,
             });
         }
         let algorithm = settings::algorithm(backend.balance);
@@ -237,18 +239,19 @@ impl Registry {
             keys: backend
                 .servers
                 .iter()
-                .map(|server| self.key(&server.address))
+                .map(|server| self.key(&server.address, backend.pool.source))
                 .collect(),
         }
     }
 
     /// Connections to one address are interchangeable, to two they are not: a server that moved starts afresh.
-    fn key(&self, address: &Address) -> PoolKey {
+    fn key(&self, address: &Address, source: Option<IpAddr>) -> PoolKey {
         let text = address.to_string();
         PoolKey::new(
             &self.secret,
             &Parts {
-                name: Some(text.as_bytes()),
+                server: Some(text.as_bytes()),
+                source,
                 ..Parts::default()
             },
         )

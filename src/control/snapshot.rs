@@ -74,6 +74,7 @@ fn worker(at: usize, own: &statistics::WorkerStatistics, sessions: u64) -> Worke
         hand_offs_given: own.hand_offs_given.read(),
         hand_offs_taken: own.hand_offs_taken.read(),
         sessions,
+        takeovers: own.takeovers.read(),
         panics: own.panics.read(),
         accept_pauses: own.accept_pauses.read(),
     }
@@ -113,6 +114,7 @@ fn backend(entry: &BackendEntry<Connection, Address>) -> Backend {
             choice("plan", |own| &own.by_plan),
             choice("pick", |own| &own.by_pick),
             choice("native", |own| &own.by_native),
+            choice("session", |own| &own.by_session),
         ],
         name: table.name.to_string(),
         balance: match table.algorithm() {
@@ -175,6 +177,7 @@ fn totals(all: &PerWorker<ServerStatistics>) -> ServerTotals {
         requests: sum(|own| &own.requests),
         connects: sum(|own| &own.connects),
         reuses: sum(|own| &own.reuses),
+        takeovers: sum(|own| &own.takeovers),
         connect_failures: sum(|own| &own.connect_failures),
         reuse_aborts: sum(|own| &own.reuse_aborts),
         retries: sum(|own| &own.retries),

@@ -15,7 +15,7 @@ pub mod wheel;
 pub use address::Address;
 pub use connection::Connection;
 pub use listener::{Accepted, Listener};
-pub use poller::{Kind, Poller, Ready, Token, Waker};
+pub use poller::{Kind, Poller, Ready, Registrar, Token, Waker};
 pub use slab::{Key, Slab};
 pub use stream::{Read, Stream};
 pub use wheel::Wheel;

@@ -82,6 +82,17 @@ impl Waker {
     }
 }
 
+/// Another worker's poll, as far as a connection is taken over from it (TAKE-5).
+#[derive(Debug)]
+pub struct Registrar(mio::Registry);
+
+impl Registrar {
+    /// Takes a stream out of that poll. Events that its worker has in hand already are for the worker to ignore.
+    pub fn deregister(&self, source: &mut impl Source) -> io::Result<()> {
+        self.0.deregister(source)
+    }
+}
+
 /// One worker's poll.
 #[derive(Debug)]
 pub struct Poller {
@@ -108,6 +119,11 @@ impl Poller {
             },
         };
         Ok(Waker(mio::Waker::new(self.poll.registry(), token.pack())?))
+    }
+
+    /// A way for other threads to take a stream out of this poll.
+    pub fn registrar(&self) -> io::Result<Registrar> {
+        Ok(Registrar(self.poll.registry().try_clone()?))
     }
 
     /// Waits for events, at most `timeout` (for ever without one), and appends them to `ready`.

@@ -286,13 +286,11 @@ impl Transport {
     }
 }
 
-/// Begins to connect from an address of ours. The port is chosen with the destination, so that one source can have as
-/// many connections to each server as there are ports.
+/// Begins to connect from an address of ours. The system picks a port that no other connection from it has, so that one
+/// source has as many connections at once, to all servers together, as there are ephemeral ports.
 fn connect_from(source: IpAddr, to: SocketAddr) -> io::Result<mio::net::TcpStream> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
-    #[cfg(target_os = "linux")]
-    socket.set_bind_address_no_port(true)?;
     socket.bind(&SocketAddr::new(source, 0).into())?;
     match socket.connect(&to.into()) {
         Ok(()) => {}

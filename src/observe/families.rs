@@ -121,6 +121,11 @@ pub(super) const WORKER: &[Family<Worker>] = &[
         Read::Gauge(|worker| worker.sessions),
     ),
     row(
+        "worker_takeovers",
+        "Server connections taken over from other workers",
+        Read::Counter(|worker| worker.takeovers),
+    ),
+    row(
         "worker_panics",
         "Sessions ended by a fault of ours (ours)",
         Read::Counter(|worker| worker.panics),
@@ -215,7 +220,7 @@ pub(super) const BACKEND: &[Family<Backend>] = &[
     ),
     row(
         "backend_choices",
-        "Servers chosen, by who chose: plan, pick or native (ours)",
+        "Servers chosen, by who chose: plan, pick, native or the session (ours)",
         Read::Causes("source", |backend| &backend.choices),
     ),
     row(
@@ -361,6 +366,11 @@ pub(super) const SERVER: &[Family<Server>] = &[
         "server_connection_reuses",
         "Requests over a connection opened earlier",
         Read::Counter(|server| server.totals.reuses),
+    ),
+    row(
+        "server_connection_takeovers",
+        "Of the reused connections, those that another worker had parked (ours)",
+        Read::Counter(|server| server.totals.takeovers),
     ),
     row(
         "server_connection_opens",

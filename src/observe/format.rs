@@ -89,6 +89,10 @@ fn write_json(record: &Record, out: &mut Vec<u8>) {
     let [by, phase] = record.termination.letters();
     put!(out, ",\"end\":\"{by}{phase}\",\"reuse\":");
     json_text(absent_for_dash(record.reuse.word()), out);
+    for (key, reason) in [("opened", record.opened), ("closed", record.closed)] {
+        put!(out, ",\"{key}\":");
+        json_text(reason.as_bytes(), out);
+    }
     out.extend_from_slice(b",\"cause\":");
     json_text(record.cause.as_bytes(), out);
     out.push(b'}');
@@ -162,10 +166,16 @@ fn write_human(record: &Record, out: &mut Vec<u8>) {
     let [by, phase] = record.termination.letters();
     put!(
         out,
-        " {by}{phase} {plus}{} {} {{",
+        " {by}{phase} {plus}{} {}",
         record.retries,
         record.reuse.word()
     );
+    for (sign, reason) in [(':', record.opened), ('>', record.closed)] {
+        if !reason.is_empty() {
+            put!(out, "{sign}{reason}");
+        }
+    }
+    out.extend_from_slice(b" {");
     visible(record.host, out);
     out.extend_from_slice(b"} \"");
     if record.method.is_empty() {

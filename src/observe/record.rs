@@ -44,6 +44,10 @@ pub struct Record<'a> {
     pub termination: Termination,
     /// Where the server connection came from.
     pub reuse: Reuse,
+    /// Why it was opened, in snake case (POOL-71); empty if it was not.
+    pub opened: &'a str,
+    /// Why it was closed after this request; empty if it was kept, or if there was none.
+    pub closed: &'a str,
     /// Why Forebay answered itself, in snake case; empty when a server answered.
     pub cause: &'a str,
 }
@@ -181,8 +185,14 @@ letters! {
         None = b'-',
         /// It was opened for this request.
         New = b'n',
-        /// It had carried a request before.
-        Reused = b'r',
+        /// It was idle, and had carried one request.
+        Idle = b'i',
+        /// It was idle, and had carried more.
+        Safe = b's',
+        /// It was idle at another worker.
+        TakenOver = b't',
+        /// It was its client's alone.
+        Private = b'p',
     }
 }
 
@@ -202,7 +212,10 @@ impl Reuse {
         match self {
             Reuse::None => "-",
             Reuse::New => "new",
-            Reuse::Reused => "reused",
+            Reuse::Idle => "idle",
+            Reuse::Safe => "safe",
+            Reuse::TakenOver => "taken_over",
+            Reuse::Private => "private",
         }
     }
 }

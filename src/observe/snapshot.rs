@@ -76,6 +76,8 @@ pub struct Worker {
     pub hand_offs_taken: u64,
     /// Client connections it serves now.
     pub sessions: u64,
+    /// Server connections that it took over from others.
+    pub takeovers: u64,
     /// Sessions that ended by a panic of ours.
     pub panics: u64,
     /// Times that accepting paused because descriptors had run out.
@@ -188,6 +190,8 @@ pub struct ServerTotals {
     pub connects: u64,
     /// Requests that went over a connection opened earlier (POOL-70).
     pub reuses: u64,
+    /// Of these, connections that another worker had parked.
+    pub takeovers: u64,
     /// Connection attempts that failed or timed out.
     pub connect_failures: u64,
     /// Reused connections that died before the first byte of a response and cost the request an error.
@@ -295,6 +299,7 @@ impl AddAssign<&ServerTotals> for ServerTotals {
         self.requests += more.requests;
         self.connects += more.connects;
         self.reuses += more.reuses;
+        self.takeovers += more.takeovers;
         self.connect_failures += more.connect_failures;
         self.reuse_aborts += more.reuse_aborts;
         self.retries += more.retries;

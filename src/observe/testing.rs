@@ -98,7 +98,9 @@ pub(crate) fn example_record() -> Record<'static> {
         retries: 0,
         dispatch: Dispatch::First,
         termination: Termination::NORMAL,
-        reuse: Reuse::Reused,
+        reuse: Reuse::Idle,
+        opened: "",
+        closed: "max",
         cause: "",
     }
 }
@@ -124,6 +126,7 @@ pub(crate) fn refused_record() -> Record<'static> {
             phase: Phase::Request,
         },
         reuse: Reuse::None,
+        closed: "",
         cause: "bad_request_line",
         ..example_record()
     }
@@ -198,6 +201,7 @@ fn worker(number: u16) -> Worker {
         hand_offs_given: base + 2,
         hand_offs_taken: base + 3,
         sessions: base + 4,
+        takeovers: base + 15,
         panics: base + 5,
         accept_pauses: base + 6,
     }
@@ -251,6 +255,7 @@ fn server(name: &str, state: State, base: u64) -> Server {
             requests: base + 11,
             connects: base + 12,
             reuses: base + 13,
+            takeovers: base + 21,
             connect_failures: base + 14,
             reuse_aborts: base + 15,
             retries: base + 16,

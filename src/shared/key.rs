@@ -7,6 +7,7 @@
 //! Two keys are equal when all their bytes are. The 128-bit fingerprint, keyed with a secret of the process, only
 //! finds the candidate fast; a collision, found or forged, never shares a connection across tenants.
 
+use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use xxhash_rust::xxh3::xxh3_128_with_secret;
 /// fixed address has the key of `Parts::default()`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Parts<'a> {
+    /// Where the server is, as text: one that has moved starts afresh.
+    pub server: Option<&'a [u8]>,
     /// The name asked for: `pool-conn-name`, or the SNI that was sent.
     pub name: Option<&'a [u8]>,
     /// Where it goes, when the server does not fix it.
@@ -107,13 +110,60 @@ impl Parts<'_> {
     /// One encoding per value: each present part is its number, its length and its bytes, in order.
     fn bytes(&self) -> Vec<u8> {
         let mut whole = Vec::new();
-        put(&mut whole, 1, self.name);
+        put(&mut whole, 0, self.server);
+        put(&mut whole, NAME, self.name);
         put(&mut whole, 2, self.destination.map(destination_bytes).as_deref());
         put(&mut whole, 3, self.source.map(address_bytes).as_deref());
         put(&mut whole, 4, self.proxy_header);
         put(&mut whole, 5, self.marks.map(marks_bytes).as_deref());
-        put(&mut whole, 6, self.tag);
+        put(&mut whole, TAG, self.tag);
         whole
+    }
+}
+
+/// The number of [`Parts::name`].
+const NAME: u8 = 1;
+/// The number of [`Parts::tag`].
+const TAG: u8 = 6;
+
+/// Keys that requests bring with them, made once each: the same name or tag again costs a hash and a look-up, and
+/// allocates nothing. One worker's own.
+#[derive(Debug, Default)]
+pub struct KeyCache {
+    known: HashMap<u128, PoolKey>,
+    whole: Vec<u8>,
+}
+
+impl KeyCache {
+    /// Keys that are remembered. Beyond, all are forgotten, and made again as they come.
+    const MAX: usize = 4096;
+
+    /// The key of connections like those of `base`, which has neither, with this name and this tag.
+    pub fn with(
+        &mut self,
+        secret: &KeySecret,
+        base: &PoolKey,
+        name: Option<&[u8]>,
+        tag: Option<&[u8]>,
+    ) -> PoolKey {
+        self.whole.clear();
+        self.whole.extend_from_slice(&base.whole);
+        put(&mut self.whole, NAME, name);
+        put(&mut self.whole, TAG, tag);
+        let fingerprint = xxh3_128_with_secret(&self.whole, &secret.0);
+        match self.known.get(&fingerprint) {
+            Some(known) if *known.whole == *self.whole => return known.clone(),
+            _ => {}
+        }
+        if self.known.len() >= Self::MAX {
+            self.known.clear();
+        }
+        let key = PoolKey {
+            fingerprint,
+            whole: self.whole.as_slice().into(),
+        };
+        self.known.insert(fingerprint, key.clone());
+        key
     }
 }
 
@@ -181,6 +231,10 @@ mod tests {
                 ..none
             }),
             key(Parts {
+                server: Some(b"a"),
+                ..none
+            }),
+            key(Parts {
                 name: Some(b"a"),
                 tag: Some(b"a"),
                 ..none
@@ -232,6 +286,32 @@ mod tests {
             ..Parts::default()
         };
         assert_eq!(key(parts), key(parts));
+    }
+
+    /// The same name is the same key, made once; names and tags are never mixed up.
+    #[test]
+    fn keys_of_requests_are_made_once() {
+        let secret = KeySecret::from_seed(1);
+        let base = key(Parts {
+            server: Some(b"10.0.0.1:80"),
+            ..Parts::default()
+        });
+        let mut cache = KeyCache::default();
+        let first = cache.with(&secret, &base, Some(b"a"), None);
+        let again = cache.with(&secret, &base, Some(b"a"), None);
+        assert!(Arc::ptr_eq(&first.whole, &again.whole));
+        let others = [
+            cache.with(&secret, &base, None, Some(b"a")),
+            cache.with(&secret, &base, Some(b"a"), Some(b"a")),
+            cache.with(&secret, &base, Some(b""), None),
+            base,
+        ];
+        assert!(others.iter().all(|other| *other != first));
+        let base = key(Parts::default());
+        for name in 0..2 * KeyCache::MAX as u32 {
+            cache.with(&secret, &base, Some(&name.to_le_bytes()), None);
+        }
+        assert!(cache.known.len() <= KeyCache::MAX);
     }
 
     /// What happened elsewhere with a bare checksum as the key cannot happen here.

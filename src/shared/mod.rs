@@ -29,5 +29,6 @@ pub mod process;
 pub mod server;
 pub mod slots;
 pub mod statistics;
+pub mod strays;
 pub mod table;
 mod tiers;

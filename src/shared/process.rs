@@ -4,9 +4,10 @@
 //! by nature, and relaxed; except that in a drain, a worker may not end before all others have said that they hand no
 //! client off to it.
 
-use crate::decide::reuse::Descriptors;
+use super::key::KeySecret;
+use crate::decide::reuse::{Descriptors, Sharing};
 use crate::policy::WorkerId;
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
 /// Loads of the workers and descriptors of the process.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct Process {
     descriptor_limit: u32,
     low_percent: AtomicU32,
     high_percent: AtomicU32,
+    sharing: AtomicBool,
+    key_secret: KeySecret,
 }
 
 #[derive(Debug)]
@@ -33,6 +36,8 @@ impl Process {
             descriptor_limit,
             low_percent: AtomicU32::new(20),
             high_percent: AtomicU32::new(25),
+            sharing: AtomicBool::new(true),
+            key_secret: KeySecret::random(),
         }
     }
 
@@ -40,6 +45,25 @@ impl Process {
     pub fn set_ratios(&self, low: u8, high: u8) {
         self.low_percent.store(u32::from(low), Ordering::Relaxed);
         self.high_percent.store(u32::from(high), Ordering::Relaxed);
+    }
+
+    /// Sets whether workers take over each other's idle connections (`pool-sharing`).
+    pub fn set_sharing(&self, sharing: Sharing) {
+        self.sharing.store(sharing == Sharing::On, Ordering::Relaxed);
+    }
+
+    /// Whether they do (POOL-21).
+    pub fn sharing(&self) -> Sharing {
+        if self.sharing.load(Ordering::Relaxed) {
+            Sharing::On
+        } else {
+            Sharing::Off
+        }
+    }
+
+    /// What keys of connections are fingerprinted with.
+    pub fn key_secret(&self) -> &KeySecret {
+        &self.key_secret
     }
 
     /// Server connections that are open, against their thresholds (POOL-33, counted on server-side connections).

@@ -181,6 +181,8 @@ pub struct ServerStatistics {
     pub connects: Counter,
     /// Requests that were lent a connection (POOL-70: `reuse`).
     pub reuses: Counter,
+    /// Of these, connections that another worker had parked (TAKE-1…7).
+    pub takeovers: Counter,
     /// Connections that could not be opened.
     pub connect_failures: Counter,
     /// Reused connections that died before the first byte of a response, without another attempt (POOL-16).
@@ -275,6 +277,8 @@ pub struct BackendStatistics {
     pub by_pick: Counter,
     /// Choices by the configured algorithm.
     pub by_native: Counter,
+    /// Requests that stayed with the server that their session has a connection of its own to (POOL-62).
+    pub by_session: Counter,
 }
 
 /// One policy at one place, as one worker saw it.
@@ -312,6 +316,8 @@ pub struct WorkerStatistics {
     pub hand_offs_given: Counter,
     /// Client connections that it was handed.
     pub hand_offs_taken: Counter,
+    /// Server connections that it took over from siblings (POOL-70: `fd_takeover`).
+    pub takeovers: Counter,
     /// Sessions that ended in a panic.
     pub panics: Counter,
     /// Log records that nobody had room for.

@@ -41,6 +41,8 @@ pub struct Entry<C> {
     pub state: Admin,
     /// The most streams that may hold a slot; `u32::MAX` for no limit.
     pub limit: u32,
+    /// Whether an idle connection counts among equals (`prefer-idle`).
+    pub prefer_idle: bool,
 }
 
 impl<C> Clone for Entry<C> {
@@ -317,6 +319,10 @@ impl<C> Table for BackendTable<C> {
     fn limit(&self, server: ServerIndex) -> u32 {
         self.at(server).limit
     }
+    fn is_warm(&self, server: ServerIndex) -> bool {
+        let entry = self.at(server);
+        !entry.prefer_idle || entry.server.pool.need.read().idle > 0
+    }
 }
 
 impl<C> Identified for BackendTable<C> {
@@ -343,6 +349,8 @@ mod tests {
             weight,
             state: Admin::Ready,
             limit: u32::MAX,
+            prefer_idle: false,
+            prefer_idle: false,
         }
     }
 

@@ -237,6 +237,9 @@ impl<C> Table for TierView<'_, C> {
     fn limit(&self, server: ServerIndex) -> u32 {
         self.share(server).limit
     }
+    fn is_warm(&self, server: ServerIndex) -> bool {
+        self.table.is_warm(server)
+    }
 }
 
 impl<C> Identified for TierView<'_, C> {

@@ -29,6 +29,12 @@ pub(super) enum Consulted {
 impl Worker {
     /// The server for a request, another than `avoid` if there is one (LB-3); `None` when none is usable.
     pub(super) fn choose(&mut self, exchange: Key, avoid: Option<ServerIndex>) -> Option<ServerIndex> {
+        // POOL-62: a client that has authenticated itself on a connection stays with it, whoever else is there.
+        if avoid.is_none()
+            && let Some(server) = self.authenticated_server(exchange)
+        {
+            return Some(self.stay_with(exchange, server));
+        }
         let asked = self.ask_picker(exchange, avoid);
         let worker = self.id;
         let Worker {
@@ -64,6 +70,18 @@ impl Worker {
             live.account.server = chosen;
         }
         chosen
+    }
+
+    fn stay_with(&mut self, exchange: Key, server: ServerIndex) -> ServerIndex {
+        let worker = self.id;
+        if let Some(live) = self.exchanges.get(exchange) {
+            self.backend(live).statistics.of(worker).by_session.count();
+        }
+        if let Some(live) = self.exchanges.get_mut(exchange) {
+            live.asked = true;
+            live.account.server = Some(server);
+        }
+        server
     }
 
     /// The answer of the backend's policy, if it has one that can be followed.

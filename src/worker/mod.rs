@@ -11,7 +11,10 @@
 //!   begin.rs     from a complete head to an exchange: route, edits, first bytes
 //!   drive.rs     carries out what `decide::exchange` commands
 //!   consult.rs   asks who gets the request
-//!   upstream.rs  the server's side: lend, connect, park, events of parked connections
+//!   upstream.rs  the server's side: lend, take over, connect, close
+//!   parking.rs   the keep rule, events of parked connections, servers that go
+//!   private.rs   connections of one client alone
+//!   idle.rs      purge and eviction
 //!   relay.rs     bytes both ways: the hot path
 //!   deadline.rs  which limit ends the present phase
 //!   report.rs    what a finished request leaves behind
@@ -26,7 +29,10 @@ mod consult;
 mod deadline;
 mod drive;
 mod edits;
+mod idle;
+mod parking;
 mod policies;
+mod private;
 mod relay;
 mod report;
 mod session;
@@ -36,18 +42,20 @@ mod upstream;
 use crate::decide::schedule;
 use crate::http1::{RequestHead, ResponseHead};
 use crate::net::{
-    Accepted, Address, Connection, Key, Kind, Listener, Micros, Poller, Ready, Slab, Waker, Wheel,
+    Accepted, Address, Connection, Key, Kind, Listener, Micros, Poller, Ready, Registrar, Slab, Waker, Wheel,
 };
 use crate::observe::batch::Batcher;
 use crate::observe::messages::{Level, Messages};
 use crate::policy::{ServerId, WorkerId};
 use crate::shared::buffers::CommonBuffers;
 use crate::shared::generation::{Generation, ListenerId};
+use crate::shared::key::KeyCache;
 use crate::shared::mailbox::{Mailbox, Postbox, Wake};
 use crate::shared::orders::{self, Order};
 use crate::shared::process::Process;
 use crate::shared::server::Server;
 use crate::shared::statistics::{PerWorker, WorkerStatistics};
+use crate::shared::strays::Strays;
 use session::{Live, Phase, Session, Upstream};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -98,6 +106,10 @@ pub struct Parts {
     pub epoch: Instant,
     /// Seed of this worker's random draws.
     pub seed: u64,
+    /// Ways into every worker's poll, in order, to take a connection over.
+    pub registrars: Arc<[Registrar]>,
+    /// Slots that siblings have vacated.
+    pub strays: Arc<Strays<Key>>,
     /// Its measures.
     pub measures: Measures,
 }
@@ -144,6 +156,14 @@ pub struct Worker {
     tables: tables::Tables,
     /// By [`ServerId`]: every server of a generation in use.
     servers: Vec<Option<Arc<Server<Connection>>>>,
+    /// By [`ServerId`]: its backend in the current generation.
+    homes: Vec<Option<u16>>,
+    registrars: Arc<[Registrar]>,
+    strays: Arc<Strays<Key>>,
+    stray_keys: Vec<Key>,
+    keys: KeyCache,
+    purges: idle::Purges,
+    doomed: idle::Doomed,
     listeners: Vec<accept::Listening>,
     accept_resume: Micros,
     sessions: Slab<Session>,
@@ -195,6 +215,13 @@ impl Worker {
             messages: parts.messages,
             tables: tables::Tables::new(parts.published),
             servers: Vec::new(),
+            homes: Vec::new(),
+            registrars: parts.registrars,
+            strays: parts.strays,
+            stray_keys: Vec::new(),
+            keys: KeyCache::default(),
+            purges: idle::Purges::default(),
+            doomed: idle::Doomed::default(),
             listeners: Vec::new(),
             accept_resume: session::NEVER,
             sessions: Slab::default(),
@@ -271,6 +298,9 @@ impl Worker {
         self.read_mail();
         self.refresh();
         self.expire_timers();
+        self.purge_idle();
+        self.close_doomed(self.measures.depth);
+        self.free_strays();
         self.accept_all();
         self.run_sessions();
         self.flush_log();
@@ -279,14 +309,18 @@ impl Worker {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        if !self.run.is_empty() || self.listeners.iter().any(|listening| listening.ready) {
+        if !self.run.is_empty()
+            || !self.doomed.is_empty()
+            || self.listeners.iter().any(|listening| listening.ready)
+        {
             return Some(Duration::ZERO);
         }
         let next = self
             .wheel
             .next_deadline()
             .unwrap_or(session::NEVER)
-            .min(self.accept_resume);
+            .min(self.accept_resume)
+            .min(self.purges.next());
         if next == session::NEVER {
             return None;
         }
@@ -500,18 +534,18 @@ impl Worker {
 
     fn learn_servers(&mut self) {
         let generation = self.tables.get(self.tables.current()).clone();
-        for server in generation
-            .backends
-            .iter()
-            .flat_map(|backend| &backend.table.entries)
-        {
-            let server = &server.server;
-            let ServerId(place) = server.id;
-            let place = place as usize;
-            if self.servers.len() <= place {
-                self.servers.resize_with(place + 1, || None);
+        self.homes.fill(None);
+        for (backend, entry) in generation.backends.iter().enumerate() {
+            for server in entry.table.entries.iter().map(|known| &known.server) {
+                let ServerId(place) = server.id;
+                let place = place as usize;
+                if self.servers.len() <= place {
+                    self.servers.resize_with(place + 1, || None);
+                    self.homes.resize(place + 1, None);
+                }
+                self.servers[place].get_or_insert_with(|| server.clone());
+                self.homes[place] = Some(backend as u16);
             }
-            self.servers[place].get_or_insert_with(|| server.clone());
         }
     }
 

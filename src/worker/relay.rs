@@ -359,6 +359,10 @@ impl Worker {
         if connection == ClientConnection::Close {
             session.keep = Keep::No;
         }
+        if matches!(head.status, 401 | 407) {
+            self.look_for_authentication(exchange, head, bytes);
+        }
+        let live = self.exchanges.get_mut(exchange).expect("looked up above");
         live.account.status = head.status;
         live.account.response_began = self.now;
         live.server_keeps = head.keep_alive;

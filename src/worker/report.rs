@@ -1,8 +1,9 @@
 //! What a finished request leaves behind: statistics of its listener and server, and a record for the log.
 
 use super::Worker;
-use super::session::{Account, Live};
+use super::session::{Account, Held, Live};
 use crate::decide::cause::Cause;
+use crate::decide::reuse::CloseReason;
 use crate::http1::{BadResponse, RequestHead, Version};
 use crate::net::{Key, Micros};
 use crate::observe::messages::{Fields, Level};
@@ -227,11 +228,19 @@ impl Worker {
                 Dispatch::First
             },
             termination: terminated(termination),
-            reuse: match (account.connected, account.reused) {
-                (0, _) => Reuse::None,
-                (_, true) => Reuse::Reused,
-                (_, false) => Reuse::New,
+            reuse: match (account.connected, account.held) {
+                (0, _) | (_, Held::Nothing) => Reuse::None,
+                (_, Held::New(_)) => Reuse::New,
+                (_, Held::Idle) => Reuse::Idle,
+                (_, Held::Safe) => Reuse::Safe,
+                (_, Held::TakenOver) => Reuse::TakenOver,
+                (_, Held::Private) => Reuse::Private,
             },
+            opened: match account.held {
+                Held::New(reason) => reason.word(),
+                _ => "",
+            },
+            closed: account.closed.map_or("", CloseReason::word),
             cause,
         });
     }
@@ -302,7 +311,7 @@ impl Account {
             } else {
                 0
             },
-            connect: if self.reused {
+            connect: if self.held.is_reused() {
                 0
             } else {
                 since(self.connected, self.connect_began)

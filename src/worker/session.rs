@@ -2,11 +2,12 @@
 
 use super::edits::ResponseEdits;
 use crate::decide::exchange::{Exchange, ResponseSide, Timer};
-use crate::decide::reuse::OpenReason;
+use crate::decide::reuse::{CloseReason, OpenReason};
 use crate::http1::{Body, Method, Version};
 use crate::net::{Connection, Key, Micros, Stream};
 use crate::policy::ServerId;
 use crate::shared::generation::ListenerId;
+use crate::shared::key::PoolKey;
 use crate::shared::parked::Ticket;
 use std::net::SocketAddr;
 
@@ -123,6 +124,10 @@ pub(super) struct Live {
     pub(super) response_edits: Option<ResponseEdits>,
     /// What the backend's policy asked to see of the request; `None` where none is asked.
     pub(super) attributes: Option<Vec<u8>>,
+    /// What a connection must have in common with the request beside its server (`pool-conn-name`).
+    pub(super) pool_name: Option<Vec<u8>>,
+    /// The key of its connection, where it is not its server's own.
+    pub(super) pool_key: Option<PoolKey>,
     /// Whether the server was the policy's choice.
     pub(super) asked: bool,
     /// Whether the server keeps its connection after this response.
@@ -178,11 +183,43 @@ pub(super) struct Account {
     pub(super) bytes_out: u64,
     pub(super) retries: u16,
     pub(super) redispatched: bool,
-    pub(super) reused: bool,
+    pub(super) held: Held,
+    /// Why its server connection was closed; `None` if it was kept.
+    pub(super) closed: Option<CloseReason>,
     /// Bytes that came from the server.
     pub(super) server_bytes: u64,
     /// The last server that was chosen.
     pub(super) server: Option<crate::policy::ServerIndex>,
+}
+
+/// Where the server connection of a request came from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Held {
+    /// There was none yet.
+    #[default]
+    Nothing,
+    /// It was opened, because …
+    New(OpenReason),
+    /// It was idle here, and had carried one request.
+    Idle,
+    /// It was idle here, and had carried more.
+    Safe,
+    /// A sibling had it.
+    TakenOver,
+    /// The session had it for itself.
+    Private,
+}
+
+impl Held {
+    /// One that was parked here after so many requests.
+    pub(super) fn by(requests: u32) -> Held {
+        if requests > 1 { Held::Safe } else { Held::Idle }
+    }
+
+    /// Whether it had carried requests before.
+    pub(super) fn is_reused(self) -> bool {
+        !matches!(self, Held::Nothing | Held::New(_))
+    }
 }
 
 /// A server connection's slot in the worker's slab.
@@ -193,6 +230,8 @@ pub(super) enum Upstream {
         connection: Connection,
         session: Key,
         server: ServerId,
+        /// Whether it is its session's alone from now on.
+        private: bool,
     },
     /// It lies in the pool of this worker; events find it by its ticket.
     Parked {
@@ -204,6 +243,9 @@ pub(super) enum Upstream {
         connection: Connection,
         session: Key,
         server: ServerId,
+        key: PoolKey,
+        /// Whether it would be under another `reuse`, too: the server has authenticated it.
+        private: bool,
     },
 }
 

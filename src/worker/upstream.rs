@@ -1,117 +1,192 @@
-//! The server's side: lending a connection, opening one, parking or closing it, and events on parked ones.
+//! The server's side of a request: lending a connection, taking one over, opening one, closing it.
 //!
-//! A server connection keeps its slot in `upstreams`, and so its token, from its first registration to its close,
-//! also while it is parked: *resident* parking (DESIGN §5).
+//! A server connection keeps its slot in `upstreams`, and so its token, from its first registration with this worker
+//! to its close or until a sibling takes it over, also while it is parked: *resident* parking (DESIGN §5).
 
-use super::session::{Live, Upstream};
-use super::{Current, Worker};
+use super::Worker;
+use super::session::{Held, Live, Upstream};
 use crate::decide::exchange::{Closing, ConnectFailure, Event};
-use crate::decide::reuse::{self, CloseReason, Descriptors, KeepFacts, Mode, OpenReason, Proven, Retryable};
-use crate::net::{Connection, Key, Kind, Read, Stream, Token};
-use crate::policy::{ServerId, ServerIndex};
-use crate::shared::table::Admin;
-
-/// Idle private connections that one session may hold (POOL-61).
-const PRIVATE_MAX: usize = 5;
+use crate::decide::reuse::{self, CloseReason, Descriptors, Gate, OpenReason, Retryable};
+use crate::net::{Connection, Key, Kind, Stream, Token};
+use crate::policy::{ServerId, ServerIndex, WorkerId};
+use crate::shared::key::PoolKey;
+use crate::shared::pool::Found;
 
 impl Worker {
-    /// Takes an idle connection of this server for an exchange, if there is one that may be used.
+    /// Takes an idle connection of this server for an exchange, if there is one that may be used (POOL-10).
     pub(super) fn lend(&mut self, exchange: Key, index: ServerIndex) -> bool {
+        self.make_key(exchange, index);
         let Some(live) = self.exchanges.get(exchange) else {
             return false;
         };
-        let session = live.session;
-        let entry = self.backend(live);
-        let server = &entry.table.at(index).server;
-        let id = server.id;
-        let mode = entry.settings.reuse;
-        let found = if mode == Mode::Never {
-            self.lend_private(session, id)
-        } else {
-            let key = &entry.keys[index.at()];
-            // Later requests of a client, and those that may be sent again, take what is unproven first (POOL-11).
-            let first = self
-                .sessions
-                .get(session)
-                .is_some_and(|session| session.requests == 1);
-            let retryable = if first { Retryable::No } else { Retryable::Yes };
-            match reuse::wanted(mode, retryable) {
-                Ok(wanted) => server
-                    .pool
-                    .lend(self.id, key, wanted)
-                    .ok_or_else(|| server.pool.why_nothing(self.id)),
-                Err(reason) => Err(reason),
-            }
-        };
-        match found {
-            Ok(connection) => {
-                let home = connection.home;
-                *self.upstreams.get_mut(home).expect("a connection keeps its slot") = Upstream::Lent {
-                    connection,
-                    session,
-                    server: id,
-                };
-                self.server_statistics(exchange, index, |statistics| statistics.reuses.count());
-                let live = self.exchanges.get_mut(exchange).expect("looked up above");
-                live.upstream = Some(home);
-                live.server_active = self.now;
-                live.account.connected = self.now;
-                live.account.reused = true;
-                live.open_reason = OpenReason::Retry; // should it die and a fresh one be opened
+        let (session, id) = (live.session, self.server_at(live, index).id);
+        let descriptors = self.descriptors();
+        if descriptors.evict() {
+            self.evict(id);
+        }
+        if let Some(home) = self.lend_private(exchange, session, id, index) {
+            self.hold(exchange, index, home, Held::Private);
+            return true;
+        }
+        let live = self.exchanges.get(exchange).expect("looked up above");
+        match self.find(live, index, descriptors) {
+            Ok(Found::Own(connection)) => {
+                let (home, held) = (connection.home, Held::by(connection.requests));
+                self.place_lent(home, connection, session, id);
+                self.hold(exchange, index, home, held);
                 true
             }
-            Err(reason) => {
-                self.exchanges
-                    .get_mut(exchange)
-                    .expect("looked up above")
-                    .open_reason = reason;
-                false
+            Ok(Found::Stolen { connection, from }) => {
+                let Some(home) = self.take_over(connection, from, session, id) else {
+                    return self.not_lent(exchange, OpenReason::Retry);
+                };
+                self.server_statistics(exchange, index, |statistics| statistics.takeovers.count());
+                self.statistics().takeovers.count();
+                self.hold(exchange, index, home, Held::TakenOver);
+                true
             }
+            Err(reason) => self.not_lent(exchange, reason),
         }
     }
 
-    fn lend_private(&mut self, session: Key, server: ServerId) -> Result<Connection, OpenReason> {
+    /// The search, after the session's own connections.
+    fn find(
+        &self,
+        live: &Live,
+        index: ServerIndex,
+        descriptors: Descriptors,
+    ) -> Result<Found<Connection>, OpenReason> {
+        let entry = self.backend(live);
+        let settings = &entry.settings;
+        // Later requests of a client, and those that may be sent again, take what is unproven first (POOL-11).
+        let first = || {
+            let session = self.sessions.get(live.session);
+            session.is_some_and(|session| session.requests == 1)
+        };
+        let retryable = if settings.effort.retry_on.covers_reuse() || !first() {
+            Retryable::Yes
+        } else {
+            Retryable::No
+        };
+        let wanted = reuse::wanted(settings.pool.mode, retryable)?;
+        let gate = Gate {
+            sharing: self.process.sharing(),
+            reverse: false,
+            figures: settings.pool.figures,
+            descriptors,
+        };
+        let key = live.pool_key.as_ref().unwrap_or(&entry.keys[index.at()]);
+        entry
+            .table
+            .at(index)
+            .server
+            .pool
+            .find(self.id, key, wanted, &gate)
+    }
+
+    fn not_lent(&mut self, exchange: Key, reason: OpenReason) -> bool {
+        let live = self.exchanges.get_mut(exchange).expect("whose search it was");
+        live.open_reason = reason;
+        false
+    }
+
+    /// Makes a sibling's connection ours: out of its poll, into our own (TAKE-5). Its slot there is told to the sibling,
+    /// which may have an event of it in hand: it finds the ticket void, and says nothing.
+    fn take_over(
+        &mut self,
+        mut connection: Connection,
+        from: WorkerId,
+        session: Key,
+        id: ServerId,
+    ) -> Option<Key> {
+        let left = self.registrars[usize::from(from.0)].deregister(&mut connection.stream);
+        self.strays.give(from, connection.home);
+        let home = self.upstreams.insert(Upstream::Parked {
+            ticket: None,
+            server: id,
+        });
+        connection.home = home;
+        let token = Token {
+            kind: Kind::Server,
+            key: home,
+        };
+        if left
+            .and_then(|()| self.poller.register(&mut connection.stream, token))
+            .is_err()
+        {
+            self.upstreams.remove(home);
+            self.server(id).pool.need.closed();
+            self.count_close(id, CloseReason::Error);
+            return None;
+        }
+        self.place_lent(home, connection, session, id);
+        Some(home)
+    }
+
+    fn place_lent(&mut self, home: Key, connection: Connection, session: Key, server: ServerId) {
+        *self.upstreams.get_mut(home).expect("a connection keeps its slot") = Upstream::Lent {
+            connection,
+            session,
+            server,
+            private: false,
+        };
+    }
+
+    /// A connection that was idle is the exchange's.
+    fn hold(&mut self, exchange: Key, index: ServerIndex, home: Key, held: Held) {
+        self.server_statistics(exchange, index, |statistics| statistics.reuses.count());
+        let now = self.now;
+        let live = self.exchanges.get_mut(exchange).expect("whose search it was");
+        live.upstream = Some(home);
+        live.server_active = now;
+        live.account.connected = now;
+        live.account.held = held;
+        live.open_reason = OpenReason::Retry; // should it die and a fresh one be opened
+    }
+
+    /// Makes the key of the exchange's connections to a server, where requests share them by more than the server.
+    fn make_key(&mut self, exchange: Key, index: ServerIndex) {
         let Worker {
-            sessions,
-            upstreams,
-            servers,
+            exchanges,
+            tables,
+            keys,
+            process,
             ..
         } = self;
-        let session = sessions.get_mut(session).ok_or(OpenReason::Never)?;
-        let of_server = |key: &Key| matches!(upstreams.get(*key), Some(Upstream::Private { server: of, .. }) if *of == server);
-        let at = session
-            .private
-            .iter()
-            .position(of_server)
-            .ok_or(OpenReason::Never)?;
-        let key = session.private.swap_remove(at);
-        let place = upstreams
-            .get_mut(key)
-            .expect("a private connection keeps its slot");
-        let lent = Upstream::Parked { ticket: None, server };
-        let Upstream::Private { connection, .. } = std::mem::replace(place, lent) else {
-            unreachable!("looked at above")
-        };
-        servers[server.0 as usize]
-            .as_ref()
-            .expect("a server in use")
-            .pool
-            .need
-            .opened();
-        Ok(connection)
+        if let Some(live) = exchanges.get_mut(exchange)
+            && let Some(name) = &live.pool_name
+        {
+            let base = &tables.get(live.generation).backends[usize::from(live.backend)].keys[index.at()];
+            live.pool_key = Some(keys.with(process.key_secret(), base, Some(name), None));
+        }
+    }
+
+    /// The key of the exchange's connections to a server.
+    pub(super) fn key_of<'a>(&'a self, live: &'a Live, index: ServerIndex) -> &'a PoolKey {
+        let plain = || &self.backend(live).keys[index.at()];
+        live.pool_key.as_ref().unwrap_or_else(plain)
     }
 
     /// Begins to open a connection for an exchange.
     pub(super) fn connect(&mut self, exchange: Key, index: ServerIndex) {
+        self.make_key(exchange, index);
         let Some(live) = self.exchanges.get(exchange) else {
             return;
         };
         let (session, reason) = (live.session, live.open_reason);
         let entry = self.backend(live);
-        let server = &entry.table.at(index).server;
-        let id = server.id;
-        server.pool.need.opened();
-        let opened = Stream::connect(&entry.addresses[index.at()], entry.settings.pool.source);
+        let settings = &entry.settings.pool;
+        let (id, source, most) = (
+            entry.table.at(index).server.id,
+            settings.source,
+            settings.strict_max,
+        );
+        if !self.reserve(id, most) {
+            return self.connect_failed(exchange, index, ConnectFailure::Local);
+        }
+        self.server(id).pool.need.opened();
+        let live = self.exchanges.get(exchange).expect("looked up above");
+        let opened = Stream::connect(&self.backend(live).addresses[index.at()], source);
         self.server_statistics(exchange, index, |statistics| {
             statistics.opened(reason);
         });
@@ -122,7 +197,7 @@ impl Worker {
         let live = self.exchanges.get_mut(exchange).expect("looked up above");
         live.server_active = self.now;
         live.account.connect_began = self.now;
-        live.account.reused = false;
+        live.account.held = Held::New(reason);
         let stream = opened.and_then(|mut stream| {
             self.poller.register(
                 &mut stream,
@@ -143,18 +218,16 @@ impl Worker {
                     requests: 0,
                     home,
                 };
-                *self.upstreams.get_mut(home).expect("just inserted") = Upstream::Lent {
-                    connection,
-                    session,
-                    server: id,
-                };
+                self.place_lent(home, connection, session, id);
                 if at_once {
                     self.connected(exchange);
                 }
             }
             Err(error) => {
                 self.upstreams.remove(home);
-                self.server(id).pool.need.closed();
+                let pool = &self.server(id).pool;
+                pool.need.closed();
+                pool.total().closed();
                 self.connect_failed(exchange, index, local_or_remote(&error));
             }
         }
@@ -194,135 +267,9 @@ impl Worker {
         self.drive(exchange, Event::ConnectFailed(failure));
     }
 
-    /// Parks the connection of an exchange that is over, or closes it by the keep rule (POOL-32).
-    pub(super) fn park(&mut self, exchange: Key) {
-        let Some(key) = self.exchanges.get(exchange).and_then(|live| live.upstream) else {
-            return;
-        };
-        self.park_or_close(exchange, key);
-        // Not before: until then the exchange answers for it, also in a panic.
-        self.exchanges
-            .get_mut(exchange)
-            .expect("looked up above")
-            .upstream = None;
-    }
-
-    fn park_or_close(&mut self, exchange: Key, key: Key) {
-        let live = self.exchanges.get(exchange).expect("whose connection it is");
-        let Some(Upstream::Lent {
-            connection,
-            server: id,
-            ..
-        }) = self.upstreams.get_mut(key)
-        else {
-            return;
-        };
-        connection.requests += 1;
-        // A read that filled the buffer, or an end that was announced: look before others rely on it (POOL-30).
-        if connection.stream.is_readable() && connection.stream.probe() != Read::Empty {
-            return self.close_upstream(key, CloseReason::Remote);
-        }
-        let (id, requests, session) = (*id, connection.requests, live.session);
-        let entry = self.backend(live);
-        let mode = entry.settings.reuse;
-        let server = self.server(id);
-        let index = live.account.server.expect("its connection is to a server");
-        let Some(state) = self.present_state(live, index) else {
-            return self.close_upstream(key, CloseReason::Maintenance);
-        };
-        if mode == Mode::Never && state != Admin::Maint {
-            return self.keep_private(key, session);
-        }
-        let counted = server.pool.need.read();
-        let proven = if requests > 1 { Proven::Safe } else { Proven::Once };
-        let facts = KeepFacts {
-            mode,
-            private: false,
-            maintenance: state == Admin::Maint,
-            purge_delay: true,
-            reverse: false,
-            streams: 0,
-            free_streams: 1,
-            proven,
-            descriptors: self.descriptors(),
-            idle_max: None,
-            idle_reserve: 0,
-            own_idle: server.pool.idle_by(self.id),
-            own_safe: server.pool.safe_by(self.id),
-            idle: counted.idle,
-            used: counted.used,
-            need: counted.need,
-        };
-        if let Err(reason) = reuse::keep(&facts) {
-            return self.close_upstream(key, reason);
-        }
-        let (generation, backend) = (live.generation, usize::from(live.backend));
-        let Worker {
-            upstreams,
-            servers,
-            tables,
-            ..
-        } = self;
-        let place = upstreams.get_mut(key).expect("looked up above");
-        let parked = Upstream::Parked {
-            ticket: None,
-            server: id,
-        };
-        let Upstream::Lent { connection, .. } = std::mem::replace(place, parked) else {
-            unreachable!("looked at above")
-        };
-        let key_of = &tables.get(generation).backends[backend].keys[index.at()];
-        let server = servers[id.0 as usize].as_ref().expect("a server in use");
-        let ticket = server.pool.park(self.id, key_of, proven, connection);
-        *place = Upstream::Parked {
-            ticket: Some(ticket),
-            server: id,
-        };
-    }
-
-    /// What the operator wants of an exchange's server by now; `None` if the current generation opens no connections
-    /// like the one it had: one to an address that has changed is not kept (POOL-52).
-    fn present_state(&self, live: &Live, index: ServerIndex) -> Option<Admin> {
-        let own = self.backend(live);
-        if live.generation == self.tables.current() {
-            return Some(own.table.at(index).state);
-        }
-        let (id, key) = (own.table.at(index).server.id, &own.keys[index.at()]);
-        let current = self.tables.get(self.tables.current());
-        current.backends.iter().find_map(|entry| {
-            let at = entry.table.find(id)?;
-            (entry.keys[at.at()] == *key).then(|| entry.table.at(at).state)
-        })
-    }
-
-    fn descriptors(&self) -> Descriptors {
+    /// Server connections that are open, against their marks.
+    pub(super) fn descriptors(&self) -> Descriptors {
         self.process.descriptors()
-    }
-
-    fn keep_private(&mut self, key: Key, session: Key) {
-        let Some(owner) = self.sessions.get_mut(session) else {
-            return self.close_upstream(key, CloseReason::Private);
-        };
-        if owner.private.len() >= PRIVATE_MAX {
-            return self.close_upstream(key, CloseReason::Private);
-        }
-        owner.private.push(key);
-        let place = self.upstreams.get_mut(key).expect("its exchange had it");
-        let parked = Upstream::Parked {
-            ticket: None,
-            server: ServerId(0),
-        };
-        if let Upstream::Lent {
-            connection, server, ..
-        } = std::mem::replace(place, parked)
-        {
-            *place = Upstream::Private {
-                connection,
-                session,
-                server,
-            };
-            self.server(server).pool.need.closed();
-        }
     }
 
     /// Closes the connection of an exchange.
@@ -343,122 +290,25 @@ impl Worker {
         };
         self.buffers.reclaim(&mut live.input);
         if let Some(key) = live.upstream.take() {
-            self.close_upstream(key, reason);
+            live.account.closed = Some(reason);
+            self.close_lent(key, reason);
         }
     }
 
     /// Closes a lent connection.
-    fn close_upstream(&mut self, key: Key, reason: CloseReason) {
+    pub(super) fn close_lent(&mut self, key: Key, reason: CloseReason) {
         if let Some(Upstream::Lent { server, .. }) = self.upstreams.remove(key) {
             self.server(server).pool.need.closed();
             self.count_close(server, reason);
         }
     }
 
-    /// Closes an idle private connection.
-    pub(super) fn close_private(&mut self, key: Key) {
-        if let Some(Upstream::Private { server, .. }) = self.upstreams.remove(key) {
-            self.count_close(server, CloseReason::Private);
-        }
-    }
-
-    fn count_close(&self, server: ServerId, reason: CloseReason) {
-        self.server(server).statistics.of(self.id).closed(reason);
+    /// Counts a connection that was closed: no more of the server's, nor of the process's.
+    pub(super) fn count_close(&self, server: ServerId, reason: CloseReason) {
+        let server = self.server(server);
+        server.pool.total().closed();
+        server.statistics.of(self.id).closed(reason);
         self.process.server_connection_closed();
-    }
-
-    /// Something happened on an idle connection: a close, or bytes that nobody asked for. A stale edge is neither.
-    pub(super) fn parked_event(&mut self, key: Key) {
-        match self.upstreams.get_mut(key) {
-            Some(Upstream::Parked { ticket, server }) => {
-                let (Some(ticket), id) = (*ticket, *server) else {
-                    return;
-                };
-                let server = self.server(id).clone();
-                let Some(mut taken) = server.pool.take(self.id, ticket) else {
-                    return;
-                };
-                let reason = match taken.stream.probe() {
-                    Read::Empty => match taken.put_back() {
-                        None => return,
-                        Some(_drained) => CloseReason::Maintenance,
-                    },
-                    found => {
-                        drop(taken.remove());
-                        of_idle(&found)
-                    }
-                };
-                self.upstreams.remove(key);
-                self.count_close(id, reason);
-            }
-            Some(Upstream::Private {
-                connection,
-                session,
-                server,
-            }) => {
-                let found = connection.stream.probe();
-                if found == Read::Empty {
-                    return;
-                }
-                let (session, id) = (*session, *server);
-                self.upstreams.remove(key);
-                if let Some(session) = self.sessions.get_mut(session) {
-                    session.private.retain(|private| *private != key);
-                }
-                self.count_close(id, of_idle(&found));
-            }
-            Some(Upstream::Lent { .. }) | None => {}
-        }
-    }
-
-    /// Closes the pools of servers that a newer generation no longer has, has elsewhere, or keeps in maintenance.
-    pub(super) fn close_retired_pools(&mut self, former: &Current) {
-        let current = self.tables.get(self.tables.current()).clone();
-        for entry in &former.backends {
-            for (place, known) in entry.table.entries.iter().enumerate() {
-                let id = known.server.id;
-                let still = current.backends.iter().any(|now| {
-                    let at = now.table.find(id).map(|at| at.at());
-                    at.is_some_and(|at| {
-                        now.keys[at] == entry.keys[place] && now.table.entries[at].state != Admin::Maint
-                    })
-                });
-                if !still {
-                    self.drain_pool(id);
-                    self.drain_private(id);
-                }
-            }
-        }
-    }
-
-    /// Closes the idle private connections to a server.
-    fn drain_private(&mut self, id: ServerId) {
-        let upstreams = &self.upstreams;
-        let private = |key: &Key| matches!(upstreams.get(*key), Some(Upstream::Private { server, .. }) if *server == id);
-        let gone: Vec<Key> = upstreams.keys().filter(private).collect();
-        for key in gone {
-            if let Some(Upstream::Private { session, .. }) = self.upstreams.remove(key)
-                && let Some(session) = self.sessions.get_mut(session)
-            {
-                session.private.retain(|private| *private != key);
-            }
-            self.count_close(id, CloseReason::Maintenance);
-        }
-    }
-
-    fn drain_pool(&mut self, id: ServerId) {
-        let mut drained = Vec::new();
-        self.server(id).pool.drain(self.id, &mut drained);
-        for connection in drained {
-            self.upstreams.remove(connection.home);
-            self.count_close(id, CloseReason::Maintenance);
-        }
-    }
-
-    /// Closes what is parked, when the worker ends.
-    pub(super) fn forget_pools(&mut self) {
-        let known: Vec<ServerId> = self.servers.iter().flatten().map(|server| server.id).collect();
-        known.into_iter().for_each(|id| self.drain_pool(id));
     }
 
     /// The socket of an exchange's server connection.
@@ -468,14 +318,6 @@ impl Worker {
             Upstream::Lent { connection, .. } => Some(&mut connection.stream),
             Upstream::Parked { .. } | Upstream::Private { .. } => None,
         }
-    }
-}
-
-fn of_idle(found: &Read) -> CloseReason {
-    match found {
-        Read::Bytes(_) => CloseReason::ExcessData,
-        Read::End | Read::Empty => CloseReason::Remote,
-        Read::Failed(_) => CloseReason::Error,
     }
 }
 

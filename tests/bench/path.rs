@@ -359,6 +359,7 @@ fn entry(number: u16) -> Entry<Connection> {
         weight: 1,
         state: Admin::Ready,
         limit: SLOTS,
+        prefer_idle: false,
     }
 }
 

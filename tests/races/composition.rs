@@ -175,6 +175,7 @@ fn entries(servers: &[Arc<Server<Connection>>]) -> Vec<Entry<Connection>> {
         weight: 1,
         state: Admin::Ready,
         limit: LIMIT,
+        prefer_idle: false,
     };
     servers.iter().rev().map(entry).collect()
 }

@@ -1,6 +1,6 @@
 //! Keys of `[backend.NAME]` and of its servers.
 
-use super::{Default, Form, Key, Section, built, key, later, not_yet};
+use super::{Default, Form, Key, Section, built, key, not_yet};
 use crate::config::defaults;
 
 pub(super) const BACKEND: &[Key] = &[

@@ -99,10 +99,15 @@ impl LeastConn {
             return top.server;
         }
         // Equals of the top stand near it, if not always next to it: a few are worth a look, all are not.
-        let near = self.heap.iter().skip(1).take(WARM_LOOK).filter(|entry| entry.key == top.key);
-        let warm = near.map(|entry| entry.server).find(|&server| {
-            Some(server) != avoid && table.is_warm(server) && !table.saturated(server)
-        });
+        let near = self
+            .heap
+            .iter()
+            .skip(1)
+            .take(WARM_LOOK)
+            .filter(|entry| entry.key == top.key);
+        let warm = near
+            .map(|entry| entry.server)
+            .find(|&server| Some(server) != avoid && table.is_warm(server) && !table.saturated(server));
         warm.unwrap_or(top.server)
     }
 

@@ -16,6 +16,7 @@ fn entries(ids: impl IntoIterator<Item = u32>) -> Vec<Entry<()>> {
         weight: 1,
         state: Admin::Ready,
         limit: u32::MAX,
+        prefer_idle: false,
     };
     ids.into_iter().map(entry).collect()
 }
