@@ -11,11 +11,11 @@
 //! Each names the invariant that it checks: slots ≤ limit, nobody waits beside a free slot, a connection is in one
 //! place, no message is left behind, all drains to zero.
 
-use forebay::decide::reuse::{Proven, Wanted};
+use forebay::decide::reuse::{Descriptors, Figures, Gate, Proven, Sharing, Wanted};
 use forebay::policy::WorkerId;
 use forebay::shared::bell::Bell;
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
-use forebay::shared::pool::{Pool, Sibling, Ticket};
+use forebay::shared::pool::{Pool, Ticket};
 use forebay::shared::slots::{Occupancy, Release, Slots};
 use forebay::sync::{Arc, AtomicU32, Mutex, Ordering, thread};
 use std::collections::VecDeque;
@@ -25,6 +25,23 @@ use std::collections::VecDeque;
 mod composition;
 
 const OWNER: WorkerId = WorkerId(0);
+const THIEF: WorkerId = WorkerId(1);
+/// Nothing stands between a worker and its siblings' connections.
+const GATE: Gate = Gate {
+    sharing: Sharing::On,
+    reverse: false,
+    figures: Figures {
+        idle_reserve: 0,
+        idle_max: None,
+        need_floor: 0,
+        preconnect: 0,
+    },
+    descriptors: Descriptors {
+        used: 0,
+        low: 20,
+        high: 25,
+    },
+};
 
 /// Runs a scenario under every interleaving, or under many.
 fn explore(scenario: impl Fn() + Send + Sync + 'static) {
@@ -235,12 +252,12 @@ impl Yard {
     }
 
     fn steal(&self) {
-        if let Sibling::Lent(connection) = self.pool.try_lend(OWNER, &self.key, Wanted::Any) {
+        if let Ok(found) = self.pool.find(THIEF, &self.key, Wanted::Any, &GATE) {
             assert!(
                 self.pool.need.read().idle <= 2,
                 "counted before it can be found: never below zero"
             );
-            self.out.lock().push(connection);
+            self.out.lock().push(found.into_connection());
         }
     }
 

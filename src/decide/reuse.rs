@@ -1,19 +1,33 @@
-//! Which idle connections a request may use (POOL-11), and whether a released one is kept (POOL-32).
+//! The rules of reuse: which idle connections a request may use, which are kept, and which are closed again.
 //!
-//! Values in, values out: the counters are read by the caller, and the answer names its reason, because every open
-//! and every close of a server connection is counted by reason (POOL-71).
+//! Values in, values out: the counters are read by [`Pool`](crate::shared::pool::Pool), and the answer names its
+//! reason, because every open and every close of a server connection is counted by reason (POOL-71).
 //!
-//! The keep rule in one sentence: every worker may keep one connection of each server, and beyond that as many are
-//! kept as the recent past needed, as long as descriptors are plenty.
+//! | file | question | clauses |
+//! |---|---|---|
+//! | here | what may this request take? | POOL-11, 33, 50 |
+//! | `search` | may siblings be asked, and in which order? | POOL-21…25 |
+//! | `keep` | is a released connection parked or closed? | POOL-32, 53, 61 |
+//! | `purge` | how many idle ones were too many? | POOL-40…44 |
+//! | `figures` | what a plan may set for one server | |
+//! | `reasons` | why was it opened, why closed? | POOL-71 |
 
+mod figures;
+mod keep;
+mod purge;
 mod reasons;
+mod search;
 #[cfg(test)]
 mod tests;
 
+pub use figures::{Figures, Wishes};
+pub use keep::{KeepRule, Present, Released, keep, keep_private, reuses_left};
+pub use purge::{Counted, Cut, period};
 pub use reasons::{CloseReason, OpenReason};
+pub use search::{Gate, Sharing, may_take_over, siblings};
 
-/// How server connections are shared between clients (`reuse`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How server connections are shared between clients (`reuse`), the strictest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
     /// Every connection is private to its client.
     Never,
@@ -23,6 +37,30 @@ pub enum Mode {
     Aggressive,
     /// Any request may use any connection.
     Always,
+}
+
+/// Whether a policy may ask for more sharing than is configured (`reuse-override`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Override {
+    /// It may only make reuse stricter.
+    Refused,
+    /// It may loosen it, too.
+    Allowed,
+}
+
+/// A policy asked for a looser mode than it may. The configured one stays, and the caller counts the refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looser;
+
+impl Mode {
+    /// The mode for a request for which a policy wishes one: only downwards from `always` by `aggressive` and `safe`
+    /// to `never`, unless the backend allows more.
+    pub fn wished(self, wish: Mode, allowed: Override) -> Result<Mode, Looser> {
+        match allowed {
+            Override::Refused if wish > self => Err(Looser),
+            Override::Refused | Override::Allowed => Ok(wish),
+        }
+    }
 }
 
 /// Whether a request may be sent again if its connection turns out dead (POOL-11).
@@ -41,6 +79,13 @@ pub enum Proven {
     Once,
     /// It carried two requests or more.
     Safe,
+}
+
+impl Proven {
+    /// What a connection of one stream at a time has shown after so many requests, the last one included.
+    pub fn after(requests: u32) -> Self {
+        if requests > 1 { Proven::Safe } else { Proven::Once }
+    }
 }
 
 /// Which collections are searched, in which order.
@@ -65,43 +110,6 @@ pub fn wanted(mode: Mode, retryable: Retryable) -> Result<Wanted, OpenReason> {
     }
 }
 
-/// Everything that the keep rule looks at. Numbers of connections unless said otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeepFacts {
-    /// How the backend shares connections.
-    pub mode: Mode,
-    /// It belongs to one client (POOL-60).
-    pub private: bool,
-    /// The server is in maintenance (POOL-52).
-    pub maintenance: bool,
-    /// `pool-purge-delay` is not zero: idle connections may exist at all.
-    pub purge_delay: bool,
-    /// The server dialled us: it cannot be connected to again.
-    pub reverse: bool,
-    /// Streams that it still carries.
-    pub streams: u32,
-    /// Streams that it could take.
-    pub free_streams: u32,
-    /// What it has shown so far.
-    pub proven: Proven,
-    /// Descriptors in use, and where they begin to be short (POOL-33).
-    pub descriptors: Descriptors,
-    /// `pool-max-conn`; `None` for no limit.
-    pub idle_max: Option<u32>,
-    /// `pool-low-conn`: kept beyond the need.
-    pub idle_reserve: u32,
-    /// Idle at this worker, with one request behind them.
-    pub own_idle: u32,
-    /// Safe at this worker.
-    pub own_safe: u32,
-    /// Idle and safe at all workers.
-    pub idle: u32,
-    /// Used at all workers, this one included: it is not parked yet.
-    pub used: u32,
-    /// Estimated need of the server.
-    pub need: u32,
-}
-
 /// Descriptors of the process (POOL-33).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptors {
@@ -123,45 +131,10 @@ impl Descriptors {
             high: share(high_percent),
         }
     }
-}
 
-/// Whether a released connection is parked, or else why it is closed (POOL-32, in its order).
-pub fn keep(facts: &KeepFacts) -> Result<(), CloseReason> {
-    let refused = if facts.private {
-        CloseReason::Private
-    } else if !facts.purge_delay {
-        CloseReason::Purge
-    } else if facts.maintenance {
-        CloseReason::Maintenance
-    } else if facts.mode == Mode::Never {
-        CloseReason::Never
-    } else if facts.descriptors.used >= facts.descriptors.high {
-        CloseReason::DescriptorsHigh
-    } else if facts.idle_max.is_some_and(|max| facts.idle >= max) {
-        CloseReason::Max
-    } else if facts.streams > 0 || facts.free_streams == 0 {
-        CloseReason::Busy
-    } else if facts.worker_has_none() {
-        return Ok(());
-    } else if facts.descriptors.used >= facts.descriptors.low {
-        CloseReason::DescriptorsLow
-    } else if !facts.reverse && facts.beyond_need() {
-        CloseReason::Need
-    } else {
-        return Ok(());
-    };
-    Err(refused)
-}
-
-impl KeepFacts {
-    /// Rule A: this worker's place is empty, or holds one that has proven less.
-    fn worker_has_none(&self) -> bool {
-        self.own_safe == 0 && (self.proven == Proven::Safe || self.own_idle == 0)
-    }
-
-    /// Rule B, turned round.
-    fn beyond_need(&self) -> bool {
-        let present = u64::from(self.used) + u64::from(self.idle);
-        present > u64::from(self.used.max(self.need)) + u64::from(self.idle_reserve)
+    /// Whether a request first closes an idle connection of its server (POOL-50): more are open than `high`, by one
+    /// at least. (At `high` itself nothing is kept any more, and nothing is evicted yet.)
+    pub fn evict(&self) -> bool {
+        self.used > self.high
     }
 }

@@ -1,13 +1,17 @@
 //! How many connections one server needs: the decision counters of POOL-4 and POOL-6.
 //!
 //! `used` and `idle` are one atomic word, because they change together: lending and parking move one connection from
-//! the one to the other, in one step. `max_used` and `need` only rise here, and rarely, so the usual request reads
-//! them and writes nothing. They are estimates by intent; what is exact is that every connection is counted once.
+//! the one to the other, in one step. So are `max_used` and `need`, of which the second is never below the first;
+//! between two purges they only rise, and rarely, so the usual request reads them and writes nothing. They are
+//! estimates by intent; what is exact is that every connection is counted once.
 //!
 //! A parked connection is counted idle before anybody can find it and until after it was removed, so `idle` is never
 //! below what the shards hold. A multiplexed connection that is offered stays counted as used, once.
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::decide::reuse::Cut;
+use crate::sync::{AtomicU64, Ordering};
+
+pub use crate::decide::reuse::Counted;
 
 const USED: u64 = 1;
 const IDLE: u64 = 1 << 32;
@@ -16,21 +20,8 @@ const IDLE: u64 = 1 << 32;
 #[derive(Debug)]
 pub struct Need {
     used_and_idle: AtomicU64,
-    max_used: AtomicU32,
-    need: AtomicU32,
-}
-
-/// One reading of the counters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
-    /// Connections that carry a stream, or are being opened for one.
-    pub used: u32,
-    /// Connections parked idle or safe, all workers together.
-    pub idle: u32,
-    /// The most that were used at once since the last purge.
-    pub max_used: u32,
-    /// Estimated number of connections needed (`need_conn_est`), never below `max_used`.
-    pub need: u32,
+    /// `max_used` in the lower half, `need` in the upper one.
+    estimates: AtomicU64,
 }
 
 impl Need {
@@ -38,8 +29,7 @@ impl Need {
     pub fn new() -> Self {
         Need {
             used_and_idle: AtomicU64::new(0),
-            max_used: AtomicU32::new(0),
-            need: AtomicU32::new(0),
+            estimates: AtomicU64::new(0),
         }
     }
 
@@ -60,12 +50,15 @@ impl Need {
 
     /// All counters now.
     pub fn read(&self) -> Counted {
-        let word = self.used_and_idle.load(Ordering::Relaxed);
+        let (word, estimates) = (
+            self.used_and_idle.load(Ordering::Relaxed),
+            self.estimates.load(Ordering::Relaxed),
+        );
         Counted {
             used: word as u32,
             idle: (word >> 32) as u32,
-            max_used: self.max_used.load(Ordering::Relaxed),
-            need: self.need.load(Ordering::Relaxed),
+            max_used: estimates as u32,
+            need: (estimates >> 32) as u32,
         }
     }
 
@@ -75,6 +68,15 @@ impl Need {
             .used_and_idle
             .fetch_add(IDLE.wrapping_sub(USED), Ordering::Relaxed);
         debug_assert!(before as u32 > 0, "what is parked was used");
+    }
+
+    /// The same if fewer than `most` are idle; else nothing changes (POOL-34).
+    pub(super) fn parking_below(&self, most: u32) -> bool {
+        let step =
+            |word: u64| ((word >> 32) < u64::from(most)).then(|| word.wrapping_add(IDLE.wrapping_sub(USED)));
+        self.used_and_idle
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, step)
+            .is_ok()
     }
 
     /// After the removal from a shard, for a request (POOL-6).
@@ -93,12 +95,38 @@ impl Need {
             .fetch_sub(IDLE * u64::from(connections), Ordering::Relaxed);
     }
 
+    /// Ends a period: what is to be closed, when at least `floor` are needed anyway; then the need decays (POOL-40).
+    pub(super) fn decay(&self, floor: u32) -> Cut {
+        loop {
+            let counted = self.read();
+            let after = counted.decayed();
+            if self.replace(counted, after.max_used, after.need) {
+                return Cut::of(counted, floor);
+            }
+        }
+    }
+
     fn raise(&self, word: u64) {
         let used = word as u32;
-        if used > self.max_used.load(Ordering::Relaxed) {
-            self.max_used.fetch_max(used, Ordering::Relaxed);
-            self.need.fetch_max(used, Ordering::Relaxed);
+        loop {
+            let counted = self.read();
+            if used <= counted.max_used || self.replace(counted, used, counted.need.max(used)) {
+                return;
+            }
         }
+    }
+
+    /// Sets the estimates if they are still as they were read.
+    fn replace(&self, read: Counted, max_used: u32, need: u32) -> bool {
+        let word = |max_used, need| u64::from(max_used) | u64::from(need) << 32;
+        self.estimates
+            .compare_exchange(
+                word(read.max_used, read.need),
+                word(max_used, need),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            )
+            .is_ok()
     }
 }
 
@@ -171,5 +199,29 @@ mod tests {
                 need: 3
             }
         );
+    }
+
+    /// POOL-34: the pool's limit is exact, and what it refuses stays used.
+    #[test]
+    fn parking_stops_at_the_limit() {
+        let need = Need::new();
+        (0..3).for_each(|_| need.opened());
+        let parked = [2, 2, 2].map(|most| need.parking_below(most));
+        assert_eq!(parked, [true, true, false]);
+        assert_eq!((need.read().used, need.read().idle), (1, 2));
+    }
+
+    /// POOL-40: what is to go is decided before the need decays.
+    #[test]
+    fn a_period_ends_with_a_cut_and_a_decay() {
+        let need = Need::new();
+        (0..9).for_each(|_| need.opened());
+        (0..8).for_each(|_| need.parking());
+        assert_eq!(need.decay(0).target(), 0, "nine were used");
+        assert_eq!((need.read().max_used, need.read().need), (1, 9));
+        assert_eq!(need.decay(0).target(), 0, "nine were needed");
+        assert_eq!((need.read().max_used, need.read().need), (1, 5));
+        assert_eq!(need.decay(0).target(), 2);
+        assert_eq!(need.decay(8).target(), 1, "eight are needed anyway");
     }
 }

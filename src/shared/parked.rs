@@ -14,8 +14,8 @@
 //! connection because of an event, and its place in both chains is kept for it (POOL-5). Whoever empties a slot
 //! makes its ticket void: slots count generations.
 //!
-//! Every operation takes constant time, forgetting unused keys included (amortised), and none allocates once the
-//! slab has grown to what is parked at most.
+//! Every operation but one takes constant time, forgetting unused keys included (amortised), and none allocates once
+//! the slab has grown to what is parked at most.
 
 use super::key::PoolKey;
 use crate::decide::reuse::{Proven, Wanted};
@@ -202,6 +202,23 @@ impl<C> Parked<C> {
             slot = place.links[Chain::Order as usize].newer;
         }
         None
+    }
+
+    /// The oldest of those that have proven nothing; the oldest of all if there is none (POOL-51). The one operation
+    /// that walks: past the safe ones that are older than it.
+    pub(super) fn oldest_unproven(&mut self) -> Option<C> {
+        let mut slot = if self.count(Shelf::Idle) > 0 {
+            self.order.oldest
+        } else {
+            NONE
+        };
+        while let Some(place) = self.places.get(slot as usize) {
+            if place.shelf == Shelf::Idle && matches!(place.content, Content::Parked(_)) {
+                return self.vacate(slot);
+            }
+            slot = place.links[Chain::Order as usize].newer;
+        }
+        self.oldest()
     }
 
     /// Removes every idle and safe connection, oldest first; places kept for what is out go too. Answers how many

@@ -1,34 +1,54 @@
 //! The connections to one server that no request uses now: where they wait, and who may take them.
 //!
 //! ```text
-//!            opened                    lend, try_lend
+//!            opened                      find, lend
 //! (nothing) ───────► used by a worker ◄─────────────── parked in that worker's shard
 //!                         │    ▲    └──────────────────►   │  ▲          │
-//!                  closed │    │            park       take│  │put_back  │ oldest, drain
-//!                         ▼    └───── by value             ▼  │          ▼
+//!                  closed │    │          release      take│  │put_back  │ purge, evict,
+//!                         ▼    └───── by value             ▼  │          ▼ reserve, drain
 //!                     (nothing)                           out ┴──────► (nothing)
 //! ```
 //!
 //! - One shard per worker, each under its own lock (our difference to POOL-3). A worker locks its own; a sibling's it
-//!   only tries ([`Pool::try_lend`]). Nobody holds two at once, and under the lock nothing happens but list work.
+//!   only tries. Nobody holds two at once, and under the lock nothing happens but list work.
 //! - Parking moves the connection: who removes it owns it, and a [`Ticket`] is all that its last owner keeps. It
 //!   stays registered in the poll of the worker that parked it, so an event may name a ticket whose connection is
-//!   gone. Then [`Pool::take`] answers `None`: silence.
+//!   gone. Then [`Pool::take`] answers `None`: silence. Whoever removes a sibling's is told whose it was, to
+//!   deregister it there ([`Found::Stolen`], [`Evicted`]).
 //! - The numbers that decide are in [`Need`], one word for all workers; the lengths of a shard's collections are
-//!   published beside its lock, so that a look at an empty shard takes no lock.
+//!   published beside its lock, so that a look at an empty shard takes no lock. What is written seldom, such as the
+//!   place where the next take-over begins, is kept off the line that every request writes.
+//!
+//! | file | what |
+//! |---|---|
+//! | here | one worker and its own shard: park, lend, offer, take, drain |
+//! | `search` | the whole search for a request, take-over included (POOL-20…25) |
+//! | `closing` | purge and eviction (POOL-40, 50) |
+//! | `total` | how many connections there are at all (POOL-51) |
+//! | `taken`, `shard` | a connection with an event on it; the lock and what lies beside it |
 
+mod closing;
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod history;
+mod search;
+mod shard;
+mod taken;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;
+mod total;
 
 use super::key::PoolKey;
 use super::need::Need;
-use super::parked::{Parked, Shelf};
-use crate::decide::reuse::{OpenReason, Proven, Wanted};
+use super::parked::Shelf;
+use crate::decide::reuse::{self, CloseReason, Present, Proven, Released, Wanted};
 use crate::policy::WorkerId;
-use crate::sync::{AtomicU32, Guard, Mutex, Ordering};
-use std::ops::{Deref, DerefMut};
+use shard::{Seldom, Shard};
 
 pub use super::parked::{Busy, Ticket};
+pub use closing::{Evicted, PurgeTimer};
+pub use search::Found;
+pub use taken::Taken;
+pub use total::{Exhausted, Total};
 
 /// The parked connections of one server, in one shard per worker.
 #[derive(Debug)]
@@ -36,24 +56,16 @@ pub struct Pool<C> {
     /// The counters that decide what is kept.
     pub need: Need,
     shards: Box<[Shard<C>]>,
+    seldom: Box<Seldom>,
 }
 
-#[derive(Debug)]
-#[repr(align(128))]
-struct Shard<C> {
-    parked: Mutex<Parked<C>>,
-    lengths: [AtomicU32; 3],
-}
-
-/// What a look into a sibling's shard found.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Sibling<C> {
-    /// A connection, the caller's from now on.
-    Lent(C),
-    /// Nothing that fits.
-    Nothing,
-    /// Somebody holds its lock: not worth waiting for (POOL-23).
-    Contended,
+/// A released connection that is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused<C> {
+    /// The connection, still counted as used and the caller's to close.
+    pub connection: C,
+    /// Why.
+    pub reason: CloseReason,
 }
 
 impl<C> Pool<C> {
@@ -62,43 +74,50 @@ impl<C> Pool<C> {
         Pool {
             need: Need::new(),
             shards: (0..workers).map(|_| Shard::new()).collect(),
+            seldom: Box::default(),
         }
     }
 
-    /// Parks a connection that was used (POOL-34). From here on it may be gone at any instant.
-    pub fn park(&self, worker: WorkerId, key: &PoolKey, proven: Proven, connection: C) -> Ticket {
-        self.need.parking();
-        self.shard(worker)
-            .change(|parked| parked.park(key, proven, connection))
+    /// Parks a connection whose request is over, or refuses it by the keep rule and the pool's limit (POOL-32, 34).
+    /// Once parked it may be gone at any instant; if no timer of this worker runs for this server, it is time to arm
+    /// one ([`Self::purge`]).
+    pub fn release(
+        &self,
+        worker: WorkerId,
+        key: &PoolKey,
+        released: &Released,
+        connection: C,
+    ) -> Result<Ticket, Refused<C>> {
+        if let Err(reason) = reuse::keep(released, &self.present(worker)) {
+            return Err(Refused { connection, reason });
+        }
+        match released.figures.idle_max {
+            Some(most) if !self.need.parking_below(most) => {
+                let reason = CloseReason::Max;
+                return Err(Refused { connection, reason });
+            }
+            Some(_) => {}
+            None => self.need.parking(),
+        }
+        Ok(self.insert(worker, key, released.proven, connection))
     }
 
-    /// The newest fitting connection of the own shard (POOL-20), for a request.
+    /// Parks a connection that was counted as used, without asking: one that was opened in advance, or one for which
+    /// [`reuse::keep`] was asked before.
+    pub fn park(&self, worker: WorkerId, key: &PoolKey, proven: Proven, connection: C) -> Ticket {
+        self.need.parking();
+        self.insert(worker, key, proven, connection)
+    }
+
+    /// The newest fitting connection of the own shard (POOL-20), for a request. [`Self::find`] is the whole search.
     pub fn lend(&self, worker: WorkerId, key: &PoolKey, wanted: Wanted) -> Option<C> {
         let shard = self.shard(worker);
-        if shard.is_empty() {
+        if !shard.holds(wanted) {
             return None;
         }
         let connection = shard.change(|parked| parked.lend(key, wanted))?;
         self.need.lent();
         Some(connection)
-    }
-
-    /// The same from a sibling's shard, without waiting for its lock.
-    pub fn try_lend(&self, sibling: WorkerId, key: &PoolKey, wanted: Wanted) -> Sibling<C> {
-        let shard = self.shard(sibling);
-        if shard.is_empty() {
-            return Sibling::Nothing;
-        }
-        let Some(mut parked) = shard.parked.try_lock() else {
-            return Sibling::Contended;
-        };
-        let found = parked.lend(key, wanted);
-        shard.publish(parked);
-        let Some(connection) = found else {
-            return Sibling::Nothing;
-        };
-        self.need.lent();
-        Sibling::Lent(connection)
     }
 
     /// Names a busy connection of this worker that has `streams` more to give, at least one (POOL-14). It stays
@@ -132,13 +151,6 @@ impl<C> Pool<C> {
             ticket,
             connection: Some(connection),
         })
-    }
-
-    /// Removes the connection that was parked first in that shard (POOL-50), to be closed.
-    pub fn oldest(&self, worker: WorkerId) -> Option<C> {
-        let connection = self.shard(worker).change(Parked::oldest)?;
-        self.need.dropped(1);
-        Some(connection)
     }
 
     /// Removes all idle and safe connections of that shard (POOL-52), to be closed by the caller.
@@ -179,112 +191,38 @@ impl<C> Pool<C> {
         self.shards.len() as u16
     }
 
-    /// Why that worker's own shard had nothing for a request that may take anything (POOL-71).
-    pub fn why_nothing(&self, worker: WorkerId) -> OpenReason {
-        if self.parked_by(worker) > 0 {
-            OpenReason::Key
-        } else if self.need.read().idle > 0 {
-            OpenReason::SharingOff
-        } else {
-            OpenReason::None
+    /// What the keep rule looks at, for that worker.
+    pub fn present(&self, worker: WorkerId) -> Present {
+        let counted = self.need.read();
+        Present {
+            own_idle: self.idle_by(worker),
+            own_safe: self.safe_by(worker),
+            idle: counted.idle,
+            used: counted.used,
+            need: counted.need,
+            workers: self.users(),
         }
+    }
+
+    /// Workers that have parked a connection here in this period or in the one before.
+    pub fn users(&self) -> u32 {
+        self.seldom.users().min(u32::from(self.workers()))
+    }
+
+    /// All connections to the server, whatever they do.
+    pub fn total(&self) -> &Total {
+        &self.seldom.total
+    }
+
+    fn insert(&self, worker: WorkerId, key: &PoolKey, proven: Proven, connection: C) -> Ticket {
+        let shard = self.shard(worker);
+        if shard.begins_to_be_used() {
+            self.seldom.one_more_user();
+        }
+        shard.change(|parked| parked.park(key, proven, connection))
     }
 
     fn shard(&self, worker: WorkerId) -> &Shard<C> {
         &self.shards[usize::from(worker.0)]
     }
 }
-
-impl<C> Shard<C> {
-    fn new() -> Self {
-        Shard {
-            parked: Mutex::new(Parked::new()),
-            lengths: [0; 3].map(AtomicU32::new),
-        }
-    }
-
-    fn change<T>(&self, step: impl FnOnce(&mut Parked<C>) -> T) -> T {
-        let mut parked = self.parked.lock();
-        let answer = step(&mut parked);
-        self.publish(parked);
-        answer
-    }
-
-    /// Tells the lengths to those who look without the lock, then unlocks.
-    fn publish(&self, parked: Guard<'_, Parked<C>>) {
-        for shelf in [Shelf::Idle, Shelf::Safe, Shelf::Available] {
-            self.lengths[shelf as usize].store(parked.count(shelf), Ordering::Relaxed);
-        }
-    }
-
-    fn length(&self, shelf: Shelf) -> u32 {
-        self.lengths[shelf as usize].load(Ordering::Relaxed)
-    }
-
-    /// Exact for the owner as far as *empty* goes: only the owner adds.
-    fn is_empty(&self) -> bool {
-        self.length(Shelf::Idle) == 0 && self.length(Shelf::Safe) == 0
-    }
-}
-
-/// A parked connection that its owner looks at because of an event. Its place is kept meanwhile, and it stays counted
-/// as idle (POOL-5); nobody else can take it.
-#[derive(Debug)]
-#[must_use = "dropping it closes the connection"]
-pub struct Taken<'p, C> {
-    pool: &'p Pool<C>,
-    worker: WorkerId,
-    ticket: Ticket,
-    connection: Option<C>,
-}
-
-impl<C> Taken<'_, C> {
-    /// Puts it back in its old place, under its old ticket. `Some`: the pool was drained meanwhile, close it.
-    #[must_use = "a connection without a place is closed by the caller"]
-    pub fn put_back(mut self) -> Option<C> {
-        let connection = self.connection.take()?;
-        self.pool
-            .shard(self.worker)
-            .change(|parked| parked.put_back(self.ticket, connection))
-            .err()
-    }
-
-    /// Removes it from the pool for good, to be closed.
-    pub fn remove(mut self) -> C {
-        self.give_up_place();
-        self.connection.take().expect(STILL_HERE)
-    }
-
-    fn give_up_place(&self) {
-        if self
-            .pool
-            .shard(self.worker)
-            .change(|parked| parked.forget(self.ticket))
-        {
-            self.pool.need.dropped(1);
-        }
-    }
-}
-
-impl<C> Deref for Taken<'_, C> {
-    type Target = C;
-    fn deref(&self) -> &C {
-        self.connection.as_ref().expect(STILL_HERE)
-    }
-}
-
-impl<C> DerefMut for Taken<'_, C> {
-    fn deref_mut(&mut self) -> &mut C {
-        self.connection.as_mut().expect(STILL_HERE)
-    }
-}
-
-impl<C> Drop for Taken<'_, C> {
-    fn drop(&mut self) {
-        if self.connection.is_some() {
-            self.give_up_place();
-        }
-    }
-}
-
-const STILL_HERE: &str = "only `put_back` and `remove` empty it, and they consume it";

@@ -6,9 +6,13 @@
 use super::session::{Live, Upstream};
 use super::{Current, Worker};
 use crate::decide::exchange::{Closing, ConnectFailure, Event};
-use crate::decide::reuse::{self, CloseReason, Descriptors, KeepFacts, Mode, OpenReason, Proven, Retryable};
+use crate::decide::reuse::{
+    self, CloseReason, Descriptors, Figures, Gate, KeepRule, Mode, OpenReason, Proven, Released, Retryable,
+    Sharing,
+};
 use crate::net::{Connection, Key, Kind, Read, Stream, Token};
 use crate::policy::{ServerId, ServerIndex};
+use crate::shared::pool::Found;
 use crate::shared::table::Admin;
 
 /// Idle private connections that one session may hold (POOL-61).
@@ -36,10 +40,16 @@ impl Worker {
                 .is_some_and(|session| session.requests == 1);
             let retryable = if first { Retryable::No } else { Retryable::Yes };
             match reuse::wanted(mode, retryable) {
-                Ok(wanted) => server
-                    .pool
-                    .lend(self.id, key, wanted)
-                    .ok_or_else(|| server.pool.why_nothing(self.id)),
+                Ok(wanted) => {
+                    let gate = Gate {
+                        sharing: Sharing::Off,
+                        reverse: false,
+                        figures: Figures::default(),
+                        descriptors: self.descriptors(),
+                    };
+                    let found = server.pool.find(self.id, key, wanted, &gate);
+                    found.map(Found::into_connection)
+                }
                 Err(reason) => Err(reason),
             }
         };
@@ -111,6 +121,7 @@ impl Worker {
         let server = &entry.table.at(index).server;
         let id = server.id;
         server.pool.need.opened();
+        server.pool.total().opened();
         let opened = Stream::connect(&entry.addresses[index.at()]);
         self.server_statistics(exchange, index, |statistics| {
             statistics.opened(reason);
@@ -154,7 +165,9 @@ impl Worker {
             }
             Err(error) => {
                 self.upstreams.remove(home);
-                self.server(id).pool.need.closed();
+                let pool = &self.server(id).pool;
+                pool.need.closed();
+                pool.total().closed();
                 self.connect_failed(exchange, index, local_or_remote(&error));
             }
         }
@@ -233,9 +246,8 @@ impl Worker {
         if mode == Mode::Never && state != Admin::Maint {
             return self.keep_private(key, session);
         }
-        let counted = server.pool.need.read();
-        let proven = if requests > 1 { Proven::Safe } else { Proven::Once };
-        let facts = KeepFacts {
+        let proven = Proven::after(requests);
+        let released = Released {
             mode,
             private: false,
             maintenance: state == Admin::Maint,
@@ -244,16 +256,12 @@ impl Worker {
             streams: 0,
             free_streams: 1,
             proven,
+            reuses_left: None,
             descriptors: self.descriptors(),
-            idle_max: None,
-            idle_reserve: 0,
-            own_idle: server.pool.idle_by(self.id),
-            own_safe: server.pool.safe_by(self.id),
-            idle: counted.idle,
-            used: counted.used,
-            need: counted.need,
+            figures: Figures::default(),
+            rule: KeepRule::Plain,
         };
-        if let Err(reason) = reuse::keep(&facts) {
+        if let Err(reason) = reuse::keep(&released, &server.pool.present(self.id)) {
             return self.close_upstream(key, reason);
         }
         let (generation, backend) = (live.generation, usize::from(live.backend));
@@ -363,7 +371,9 @@ impl Worker {
     }
 
     fn count_close(&self, server: ServerId, reason: CloseReason) {
-        self.server(server).statistics.of(self.id).closed(reason);
+        let server = self.server(server);
+        server.statistics.of(self.id).closed(reason);
+        server.pool.total().closed();
         self.process.server_connection_closed();
     }
 

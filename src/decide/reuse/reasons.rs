@@ -1,7 +1,8 @@
 //! Why a server connection was opened, and why it was closed: the words that metrics and logs use (POOL-71).
 //!
-//! They answer *why is my reuse rate low?* A few are ours beyond POOL-71's list: `never` and `retry` for opens, and
-//! `fd_low`, `busy` and `not_reusable` for closes, so that none of its words stands for two causes.
+//! They answer *why is my reuse rate low?* A few are ours beyond POOL-71's list: `never`, `retry` and `fresh` for
+//! opens, and `fd_low`, `busy`, `max_reuse` and `not_reusable` for closes, so that none of its words stands for two
+//! causes.
 
 /// Declares an enum of reasons with the word that metrics and logs use for each.
 macro_rules! reasons {
@@ -48,6 +49,8 @@ reasons! {
         Need = "need",
         /// Not free: streams left on it, or it takes no more.
         Busy = "busy",
+        /// It has carried as many requests as it may (`max-reuse`, POOL-53).
+        MaxReuse = "max_reuse",
         /// The message was not finished, or its peer asked to close.
         NotReusable = "not_reusable",
         /// An error on it.
@@ -66,7 +69,7 @@ reasons! {
 reasons! {
     /// Why a server connection was opened instead of reused (POOL-71).
     OpenReason {
-        /// First request of its client, which may not share yet.
+        /// First request of its client, which may not share yet, or nothing that has proven itself.
         FirstRequest = "first_request",
         /// The server had no idle connection.
         None = "none",
@@ -82,6 +85,8 @@ reasons! {
         Never = "never",
         /// A second attempt after a dead connection wants a fresh one.
         Retry = "retry",
+        /// A policy asked for a fresh one.
+        Fresh = "fresh",
     }
 }
 

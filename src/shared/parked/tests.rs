@@ -46,6 +46,19 @@ fn shelves_are_searched_in_the_order_that_is_wanted() {
     assert_eq!(lent(Wanted::SafeOnly), [Some("safe"), None]);
 }
 
+/// POOL-51.
+#[test]
+fn the_unproven_are_given_up_before_the_proven() {
+    let mut parked = Parked::new();
+    parked.park(&key(0), Proven::Safe, "old and safe");
+    let looked_at = parked.park(&key(1), Proven::Once, "looked at");
+    parked.park(&key(2), Proven::Once, "idle");
+    parked.park(&key(0), Proven::Safe, "young and safe");
+    parked.take(looked_at);
+    let gone: Vec<_> = std::iter::from_fn(|| parked.oldest_unproven()).collect();
+    assert_eq!(gone, ["idle", "old and safe", "young and safe"]);
+}
+
 /// POOL-5: what is out can be neither lent nor evicted, and comes back to where it was in both chains.
 #[test]
 fn what_is_put_back_stands_in_its_old_place() {

@@ -1,0 +1,145 @@
+//! The figures of one server's pool: what the configuration says, and what a plan may say instead.
+
+use super::{Counted, Descriptors};
+
+/// Limits and targets of the connections to one server, all in connections. The default is the configuration's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// `pool-low-conn`: idle ones below which a worker takes over no sibling's (POOL-22), and kept beyond the need
+    /// (POOL-32). 0 switches the first off.
+    pub idle_reserve: u32,
+    /// `pool-max-conn`: idle ones at most; `None` for no limit.
+    pub idle_max: Option<u32>,
+    /// At least so many are taken to be needed, whatever the past says.
+    pub need_floor: u32,
+    /// So many are to be there, used or idle, before anybody asks for them.
+    pub preconnect: u32,
+}
+
+/// What a plan says of one server; `None` is no opinion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// Instead of [`Figures::idle_reserve`].
+    pub idle_reserve: Option<u32>,
+    /// Beside [`Figures::idle_max`]: the lower one counts.
+    pub idle_max: Option<u32>,
+    /// Instead of [`Figures::need_floor`].
+    pub need_floor: Option<u32>,
+    /// Instead of [`Figures::preconnect`].
+    pub preconnect: Option<u32>,
+}
+
+impl Figures {
+    /// These figures where a plan has no opinion, the plan's where it has one. The limit is the operator's: a plan
+    /// may lower it and no more.
+    pub fn with(self, wishes: &Wishes) -> Self {
+        Figures {
+            idle_reserve: wishes.idle_reserve.unwrap_or(self.idle_reserve),
+            idle_max: match (self.idle_max, wishes.idle_max) {
+                (Some(configured), Some(wished)) => Some(configured.min(wished)),
+                (configured, wished) => configured.or(wished),
+            },
+            need_floor: wishes.need_floor.unwrap_or(self.need_floor),
+            preconnect: wishes.preconnect.unwrap_or(self.preconnect),
+        }
+    }
+
+    /// What the keep rule and the purge take for the need: the estimate, and never less than the floor. What is
+    /// opened in advance is needed, too; else the purge would close it again.
+    pub fn need(&self, estimated: u32) -> u32 {
+        estimated.max(self.need_floor).max(self.preconnect)
+    }
+
+    /// How many connections are to be opened in advance now. Never so many that the pool's limit or the low descriptor
+    /// mark is passed.
+    pub fn to_preconnect(&self, counted: &Counted, descriptors: &Descriptors) -> u32 {
+        let present = counted.used.saturating_add(counted.idle);
+        let missing = self.preconnect.saturating_sub(present);
+        let parkable = self
+            .idle_max
+            .map_or(u32::MAX, |most| most.saturating_sub(counted.idle));
+        let openable = descriptors.low.saturating_sub(descriptors.used);
+        missing.min(parkable).min(openable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIGURED: Figures = Figures {
+        idle_reserve: 8,
+        idle_max: Some(100),
+        need_floor: 0,
+        preconnect: 0,
+    };
+
+    #[test]
+    fn a_plan_without_opinions_changes_nothing() {
+        assert_eq!(CONFIGURED.with(&Wishes::default()), CONFIGURED);
+    }
+
+    #[test]
+    fn a_plan_sets_all_but_a_higher_limit() {
+        let wishes = |most| Wishes {
+            idle_reserve: Some(2),
+            idle_max: Some(most),
+            need_floor: Some(20),
+            preconnect: Some(5),
+        };
+        let expected = |most| Figures {
+            idle_reserve: 2,
+            idle_max: Some(most),
+            need_floor: 20,
+            preconnect: 5,
+        };
+        assert_eq!(CONFIGURED.with(&wishes(50)), expected(50));
+        assert_eq!(CONFIGURED.with(&wishes(500)), expected(100));
+        assert_eq!(Figures::default().with(&wishes(500)), expected(500));
+    }
+
+    #[test]
+    fn the_need_has_a_floor() {
+        let figures = Figures {
+            need_floor: 20,
+            preconnect: 25,
+            ..CONFIGURED
+        };
+        assert_eq!([10, 24, 26].map(|need| figures.need(need)), [25, 25, 26]);
+        assert_eq!(CONFIGURED.need(3), 3);
+    }
+
+    #[test]
+    fn connections_are_opened_in_advance_within_limits() {
+        let descriptors = |used| Descriptors {
+            used,
+            low: 200,
+            high: 250,
+        };
+        let counted = |used, idle| Counted {
+            used,
+            idle,
+            max_used: used,
+            need: used,
+        };
+        let figures = |preconnect, idle_max| Figures {
+            preconnect,
+            idle_max,
+            ..CONFIGURED
+        };
+        for (case, figures, counted, open, expected) in [
+            ("none are wanted", CONFIGURED, counted(0, 0), 0, 0),
+            ("some are there", figures(10, None), counted(2, 3), 5, 5),
+            ("enough are used", figures(10, None), counted(12, 0), 12, 0),
+            ("the pool's limit", figures(10, Some(4)), counted(0, 3), 3, 1),
+            ("the low mark", figures(10, None), counted(0, 0), 197, 3),
+            ("beyond it", figures(10, None), counted(0, 0), 220, 0),
+        ] {
+            assert_eq!(
+                figures.to_preconnect(&counted, &descriptors(open)),
+                expected,
+                "{case}"
+            );
+        }
+    }
+}
