@@ -23,6 +23,11 @@ use std::collections::VecDeque;
 #[cfg(not(feature = "loom"))]
 #[path = "races/composition.rs"]
 mod composition;
+#[cfg(not(feature = "loom"))]
+#[path = "races/drain.rs"]
+mod drain;
+#[path = "races/pools.rs"]
+mod pools;
 
 const OWNER: WorkerId = WorkerId(0);
 const THIEF: WorkerId = WorkerId(1);
@@ -45,6 +50,15 @@ const GATE: Gate = Gate {
 
 /// Runs a scenario under every interleaving, or under many.
 fn explore(scenario: impl Fn() + Send + Sync + 'static) {
+    explore_times(2000, scenario);
+}
+
+/// The same where shuttle tries that many schedules.
+#[cfg_attr(
+    not(feature = "shuttle"),
+    expect(unused_variables, reason = "loom tries all, std a few hundred")
+)]
+fn explore_times(schedules: usize, scenario: impl Fn() + Send + Sync + 'static) {
     #[cfg(feature = "loom")]
     {
         let mut model = loom::model::Builder::new();
@@ -52,7 +66,7 @@ fn explore(scenario: impl Fn() + Send + Sync + 'static) {
         model.check(scenario);
     }
     #[cfg(all(feature = "shuttle", not(feature = "loom")))]
-    shuttle::check_random(scenario, 2000);
+    shuttle::check_random(scenario, schedules);
     #[cfg(not(any(feature = "loom", feature = "shuttle")))]
     (0..200).for_each(|_| scenario());
 }
