@@ -11,11 +11,11 @@
 //! Each names the invariant that it checks: slots ≤ limit, nobody waits beside a free slot, a connection is in one
 //! place, no message is left behind, all drains to zero.
 
-use forebay::decide::reuse::{Proven, Wanted};
+use forebay::decide::reuse::{Descriptors, Figures, Gate, Proven, Sharing, Wanted};
 use forebay::policy::WorkerId;
 use forebay::shared::bell::Bell;
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
-use forebay::shared::pool::{Pool, Sibling, Ticket};
+use forebay::shared::pool::{Pool, Ticket};
 use forebay::shared::slots::{Occupancy, Release, Slots};
 use forebay::sync::{Arc, AtomicU32, Mutex, Ordering, thread};
 use std::collections::VecDeque;
@@ -23,11 +23,42 @@ use std::collections::VecDeque;
 #[cfg(not(feature = "loom"))]
 #[path = "races/composition.rs"]
 mod composition;
+#[cfg(not(feature = "loom"))]
+#[path = "races/drain.rs"]
+mod drain;
+#[path = "races/pools.rs"]
+mod pools;
 
 const OWNER: WorkerId = WorkerId(0);
+const THIEF: WorkerId = WorkerId(1);
+/// Nothing stands between a worker and its siblings' connections.
+const GATE: Gate = Gate {
+    sharing: Sharing::On,
+    reverse: false,
+    figures: Figures {
+        idle_reserve: 0,
+        idle_max: None,
+        need_floor: 0,
+        preconnect: 0,
+    },
+    descriptors: Descriptors {
+        used: 0,
+        low: 20,
+        high: 25,
+    },
+};
 
 /// Runs a scenario under every interleaving, or under many.
 fn explore(scenario: impl Fn() + Send + Sync + 'static) {
+    explore_times(2000, scenario);
+}
+
+/// The same where shuttle tries that many schedules.
+#[cfg_attr(
+    not(feature = "shuttle"),
+    expect(unused_variables, reason = "loom tries all, std a few hundred")
+)]
+fn explore_times(schedules: usize, scenario: impl Fn() + Send + Sync + 'static) {
     #[cfg(feature = "loom")]
     {
         let mut model = loom::model::Builder::new();
@@ -35,7 +66,7 @@ fn explore(scenario: impl Fn() + Send + Sync + 'static) {
         model.check(scenario);
     }
     #[cfg(all(feature = "shuttle", not(feature = "loom")))]
-    shuttle::check_random(scenario, 2000);
+    shuttle::check_random(scenario, schedules);
     #[cfg(not(any(feature = "loom", feature = "shuttle")))]
     (0..200).for_each(|_| scenario());
 }
@@ -235,12 +266,12 @@ impl Yard {
     }
 
     fn steal(&self) {
-        if let Sibling::Lent(connection) = self.pool.try_lend(OWNER, &self.key, Wanted::Any) {
+        if let Ok(found) = self.pool.find(THIEF, &self.key, Wanted::Any, &GATE) {
             assert!(
                 self.pool.need.read().idle <= 2,
                 "counted before it can be found: never below zero"
             );
-            self.out.lock().push(connection);
+            self.out.lock().push(found.into_connection());
         }
     }
 

@@ -39,7 +39,7 @@ mod total;
 
 use super::key::PoolKey;
 use super::need::Need;
-use super::parked::{Parked, Shelf};
+use super::parked::Shelf;
 use crate::decide::reuse::{self, CloseReason, Present, Proven, Released, Wanted};
 use crate::policy::WorkerId;
 use shard::{Seldom, Shard};

@@ -15,7 +15,7 @@ use forebay::decide::exchange::{
 };
 use forebay::decide::host::HostPattern;
 use forebay::decide::pattern::{MethodName, PathPattern};
-use forebay::decide::reuse::{self, Descriptors, KeepFacts, Mode, Proven, Retryable};
+use forebay::decide::reuse::{self, Descriptors, Figures, KeepRule, Mode, Proven, Released, Retryable};
 use forebay::decide::route::{self, Action, BackendRef, Matcher, Outcome, Route, RouteTable};
 use forebay::decide::settings::{Forwarded, ListenerSettings};
 use forebay::decide::template::Template;
@@ -319,13 +319,7 @@ impl Path {
         let mut connection = self.lent.take().expect("what is parked was lent");
         connection.requests += 1;
         let pool = &self.table.at(self.chosen).server.pool;
-        let counted = pool.need.read();
-        let proven = if connection.requests > 1 {
-            Proven::Safe
-        } else {
-            Proven::Once
-        };
-        let facts = KeepFacts {
+        let released = Released {
             mode: Mode::Always,
             private: false,
             maintenance: false,
@@ -333,18 +327,16 @@ impl Path {
             reverse: false,
             streams: 0,
             free_streams: 1,
-            proven,
+            proven: Proven::after(connection.requests),
+            reuses_left: None,
             descriptors: Descriptors::new(SERVERS.into(), 4096, 20, 25),
-            idle_max: None,
-            idle_reserve: 0,
-            own_idle: pool.idle_by(WORKER),
-            own_safe: pool.safe_by(WORKER),
-            idle: counted.idle,
-            used: counted.used,
-            need: counted.need,
+            figures: Figures::default(),
+            rule: KeepRule::Plain,
         };
-        assert_eq!(reuse::keep(&facts), Ok(()));
-        pool.park(WORKER, &self.keys[self.chosen.at()], proven, connection);
+        let key = &self.keys[self.chosen.at()];
+        if pool.release(WORKER, key, &released, connection).is_err() {
+            panic!("one connection of each server is kept");
+        }
     }
 }
 

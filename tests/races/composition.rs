@@ -3,12 +3,11 @@
 
 use crate::{explore, together};
 use forebay::decide::balance::{Algorithm, servers};
-use forebay::decide::reuse::{Descriptors, KeepFacts, Mode, Proven, Wanted, keep};
+use forebay::decide::reuse::{Descriptors, Figures, Gate, KeepRule, Mode, Proven, Released, Sharing, Wanted};
 use forebay::policy::{
     BackendId, Draw, Member, Plan, Selector, ServerId, ServerIndex, Spill, Table, Tier, WorkerId,
 };
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
-use forebay::shared::pool::Sibling;
 use forebay::shared::server::Server;
 use forebay::shared::slots::Release;
 use forebay::shared::table::{Admin, BackendTable, Entry};
@@ -93,13 +92,8 @@ impl Site {
     }
 
     fn lend(&self, server: &Server<Connection>, worker: WorkerId) -> Connection {
-        if let Some(connection) = server.pool.lend(worker, &self.key, Wanted::Any) {
-            return connection;
-        }
-        for sibling in (0..WORKERS).map(WorkerId).filter(|&sibling| sibling != worker) {
-            if let Sibling::Lent(connection) = server.pool.try_lend(sibling, &self.key, Wanted::SafeFirst) {
-                return connection;
-            }
+        if let Ok(found) = server.pool.find(worker, &self.key, Wanted::SafeFirst, &GATE) {
+            return found.into_connection();
         }
         server.pool.need.opened();
         Connection {
@@ -110,14 +104,11 @@ impl Site {
 
     fn park(&self, server: &Server<Connection>, worker: WorkerId, mut connection: Connection) {
         connection.carried += 1;
-        let proven = if connection.carried > 1 {
-            Proven::Safe
-        } else {
-            Proven::Once
+        let released = Released {
+            proven: Proven::after(connection.carried),
+            ..RELEASED
         };
-        if keep(&facts(server, worker, proven)).is_ok() {
-            server.pool.park(worker, &self.key, proven, connection);
-        } else {
+        if let Err(_refused) = server.pool.release(worker, &self.key, &released, connection) {
             server.pool.need.closed();
             self.closed.fetch_add(1, Ordering::Relaxed);
         }
@@ -198,31 +189,37 @@ fn plan(selector: Selector, cap: Option<u32>) -> Plan {
     }
 }
 
-fn facts(server: &Server<Connection>, worker: WorkerId, proven: Proven) -> KeepFacts {
-    let counted = server.pool.need.read();
-    KeepFacts {
-        mode: Mode::Always,
-        private: false,
-        maintenance: false,
-        purge_delay: true,
-        reverse: false,
-        streams: 0,
-        free_streams: 1,
-        proven,
-        descriptors: Descriptors {
-            used: 0,
-            low: 20,
-            high: 25,
-        },
-        idle_max: None,
-        idle_reserve: 0,
-        own_idle: server.pool.idle_by(worker),
-        own_safe: server.pool.safe_by(worker),
-        idle: counted.idle,
-        used: counted.used,
-        need: counted.need,
-    }
-}
+const FIGURES: Figures = Figures {
+    idle_reserve: 0,
+    idle_max: None,
+    need_floor: 0,
+    preconnect: 0,
+};
+const DESCRIPTORS: Descriptors = Descriptors {
+    used: 0,
+    low: 20,
+    high: 25,
+};
+const GATE: Gate = Gate {
+    sharing: Sharing::On,
+    reverse: false,
+    figures: FIGURES,
+    descriptors: DESCRIPTORS,
+};
+const RELEASED: Released = Released {
+    mode: Mode::Always,
+    private: false,
+    maintenance: false,
+    purge_delay: true,
+    reverse: false,
+    streams: 0,
+    free_streams: 1,
+    proven: Proven::Once,
+    reuses_left: None,
+    descriptors: DESCRIPTORS,
+    figures: FIGURES,
+    rule: KeepRule::Plain,
+};
 
 /// A source of numbers that needs no randomness: the interleaving is what varies.
 struct Counting(u32);

@@ -99,9 +99,15 @@ fn below_the_low_mark_what_is_needed_is_kept_and_what_is_not_is_closed() {
             ..RELEASED
         };
         // Ten were used at once, so ten are needed; more come back than were needed.
-        (0..count - 10).for_each(|_| drop(pool.park(ME, &key(), Proven::Safe, 0)));
+        (0..count - 10).for_each(|_| _ = pool.park(ME, &key(), Proven::Safe, 0));
         (0..count - 10).for_each(|_| pool.need.opened());
-        let kept = |_: &u32| pool.release(ME, &key(), &released, 0).is_ok();
+        let kept = |_: &u32| {
+            let refused = pool.release(ME, &key(), &released, 0).is_err();
+            if refused {
+                pool.need.closed();
+            }
+            !refused
+        };
         (0..10).filter(kept).count()
     };
     assert_eq!(at(199, 10), 10, "all that were needed");
@@ -190,7 +196,7 @@ fn a_varying_load_causes_no_bursts_of_closes() {
                 .map(|worker| serve(&pool, worker, together, &RELEASED))
                 .sum::<u32>();
         }
-        workers().for_each(|worker| drop(pool.purge(worker, period, &NO_RESERVE, &mut purged)));
+        workers().for_each(|worker| _ = pool.purge(worker, period, &NO_RESERVE, &mut purged));
     }
     assert_eq!(
         (closed_at_release, purged.len()),
@@ -200,7 +206,7 @@ fn a_varying_load_causes_no_bursts_of_closes() {
     let mut left = Vec::new();
     for period in 40..50 {
         let (before, mut gone) = (pool.need.read().idle, Vec::new());
-        workers().for_each(|worker| drop(pool.purge(worker, period, &NO_RESERVE, &mut gone)));
+        workers().for_each(|worker| _ = pool.purge(worker, period, &NO_RESERVE, &mut gone));
         assert!(
             gone.len() as u32 <= before.div_ceil(2) + 1,
             "half at most, and one"
