@@ -24,4 +24,5 @@ mod pools;
 mod reload;
 mod retries;
 mod routing;
+mod sharing;
 mod tunnels;

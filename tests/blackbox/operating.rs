@@ -231,7 +231,7 @@ fn every_request_has_its_log_line() {
     );
     assert!(first["total_us"].as_u64().is_some_and(|it| it > 0), "{first}");
     let echo = line("/echo");
-    assert_eq!((&echo["reuse"], &echo["status"]), (&"reused".into(), &200.into()));
+    assert_eq!((&echo["reuse"], &echo["status"]), (&"idle".into(), &200.into()));
     assert!(
         echo["bytes_in"].as_u64() >= Some(10) && echo["bytes_out"].as_u64() >= Some(10),
         "{echo}"

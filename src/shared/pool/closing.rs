@@ -91,7 +91,8 @@ impl<C> Pool<C> {
     fn part_of_period(&self, worker: WorkerId, period: u64, figures: &Figures) -> u32 {
         let own = self.parked_by(worker);
         let mut ended = self.seldom.ended.lock();
-        if ended.period.is_none_or(|last| last < period) {
+        // One that lies far back is of another `pool-purge-delay`, set by a reload.
+        if ended.period.is_none_or(|last| last < period || last > period + 1) {
             ended.period = Some(period);
             ended.cut = self.need.decay(figures.need(0));
             self.shards.iter().for_each(|shard| shard.forget_use());
