@@ -20,8 +20,6 @@ struct Sample {
 const CAUSES: &[&str] = &[
     "frontend_refused_requests_total",
     "frontend_timeouts_total",
-    "server_connection_opens_total",
-    "server_connection_closes_total",
     "server_timeouts_total",
     "server_connection_errors_total",
     "server_response_errors_total",
