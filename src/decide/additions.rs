@@ -74,6 +74,7 @@ mod tests {
             http_keep_alive: 0,
             tunnel: 0,
             limits: LIMITS,
+            session_private_max: 5,
             named: Default::default(),
             routes: Default::default(),
             request_edits: Edits::default(),

@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(
             line(Format::Human, &example()),
             "10.0.1.2:33317 [2026-03-01T12:14:14.655Z] web api/a 0.010/0.000/0.000/1.690/2.109 200 120/2750 \
-             -- 0 reused {api.example.com} \"GET /index.html?x=1 HTTP/1.1\" -\n"
+             -- 0 idle>max {api.example.com} \"GET /index.html?x=1 HTTP/1.1\" -\n"
         );
         assert_eq!(
             line(Format::Human, &refused()),
@@ -246,7 +246,7 @@ mod tests {
             },
             ..example()
         };
-        assert!(line(Format::Human, &moved).contains(" sH +2 reused "));
+        assert!(line(Format::Human, &moved).contains(" sH +2 idle>max "));
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
              \"backend\":\"api\",\"server\":\"a\",\"method\":\"GET\",\"host\":\"api.example.com\",\
              \"target\":\"/index.html?x=1\",\"version\":\"1.1\",\"route\":1,\"status\":200,\"bytes_in\":120,\
              \"bytes_out\":2750,\"request_us\":10,\"queue_us\":0,\"connect_us\":0,\"response_us\":1690,\
-             \"total_us\":2109,\"retries\":0,\"redispatched\":false,\"end\":\"--\",\"reuse\":\"reused\",\
+             \"total_us\":2109,\"retries\":0,\"redispatched\":false,\"end\":\"--\",\"reuse\":\"idle\",\"opened\":null,\"closed\":\"max\",\
              \"cause\":null}\n"
         );
     }
@@ -275,6 +275,8 @@ mod tests {
             "queue_us",
             "connect_us",
             "reuse",
+            "opened",
+            "closed",
         ] {
             assert_eq!(object[key], Value::Null, "{key}");
         }

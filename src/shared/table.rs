@@ -350,7 +350,6 @@ mod tests {
             state: Admin::Ready,
             limit: u32::MAX,
             prefer_idle: false,
-            prefer_idle: false,
         }
     }
 

@@ -20,6 +20,13 @@ impl RetryOn {
         response_timeout: false,
     };
 
+    /// What holds where nothing is said.
+    pub const USUAL: RetryOn = RetryOn {
+        conn_failure: true,
+        empty_response: true,
+        response_timeout: false,
+    };
+
     /// Whether all is tried again that a dead idle connection can cause, so that a client's first request may use one
     /// (POOL-11).
     pub fn covers_reuse(self) -> bool {
@@ -42,10 +49,6 @@ impl RetryOn {
 
 impl Default for RetryOn {
     fn default() -> RetryOn {
-        RetryOn {
-            conn_failure: true,
-            empty_response: true,
-            response_timeout: false,
-        }
+        RetryOn::USUAL
     }
 }

@@ -10,6 +10,7 @@ const B: ServerIndex = ServerIndex(1);
 const EFFORT: Effort = Effort {
     retries: 3,
     stale_max: 2,
+    retry_on: RetryOn::USUAL,
 };
 const GET: Asked = Asked {
     idempotent: Idempotent::Yes,
@@ -519,4 +520,64 @@ fn failures_have_places_and_words() {
                 .all(|other| other.word() != failure.word())
         );
     }
+}
+
+/// RT-7, `retry-on`: what is not named is not tried again; what is, as far as it may be repeated.
+#[test]
+fn only_what_is_named_is_tried_again() {
+    let told = |retry_on, asked, fresh: bool| {
+        let effort = Effort { retry_on, ..EFFORT };
+        let mut told = Told {
+            exchange: Exchange::new(effort),
+            said: Vec::new(),
+        };
+        told.all(&[
+            Event::Start(asked),
+            Event::Chosen(Some(A)),
+            Event::Slot(Taken::Yes),
+        ]);
+        if fresh {
+            told.all(&[Event::Lent(Found::Nothing)]);
+        }
+        told
+    };
+    let answered = |said: &[Command], failure| said.last() == Some(&Command::Answer(failure));
+    let again = |said: &[Command]| matches!(said.last(), Some(Command::Choose(Some(A))));
+
+    let mut refused = told(RetryOn::NOTHING, GET, true);
+    assert!(answered(&refused.on(REFUSED), Failure::ConnectRefused));
+    let mut dead = told(RetryOn::NOTHING, GET, true);
+    let said = dead.all(&[Event::Connected, Event::Written, Event::ServerGone]);
+    assert!(answered(&said, Failure::ServerClosed), "{said:?}");
+
+    let timeouts = RetryOn {
+        response_timeout: true,
+        ..RetryOn::NOTHING
+    };
+    let late = [Event::Connected, Event::Written, Event::Expired(Timer::Server)];
+    assert!(again(&told(timeouts, GET, true).all(&late)));
+    assert!(answered(
+        &told(timeouts, POST, true).all(&late),
+        Failure::ServerTimedOut
+    ));
+    assert!(answered(
+        &told(RetryOn::USUAL, GET, true).all(&late),
+        Failure::ServerTimedOut
+    ));
+    let mut begun = told(timeouts, GET, true);
+    begun.all(&[Event::Connected, Event::Written, Event::ResponseStarted]);
+    let said = begun.on(Event::Expired(Timer::Server));
+    assert_eq!(said.last(), Some(&Command::Cut(Failure::Stalled)));
+    let mut reused = told(timeouts, GET, false);
+    reused.all(&[
+        Event::Lent(Found::Idle),
+        Event::Written,
+        Event::Expired(Timer::Server),
+    ]);
+    let said = reused.all(&[Event::Chosen(Some(B)), Event::Slot(Taken::Yes)]);
+    assert_eq!(
+        said,
+        [Command::Connect(B)],
+        "its bytes are out: a fresh connection"
+    );
 }

@@ -267,7 +267,20 @@ fn asked() -> impl Strategy<Value = Asked> {
 }
 
 fn effort() -> impl Strategy<Value = Effort> {
-    (0u8..5, 0u8..4).prop_map(|(retries, stale_max)| Effort { retries, stale_max })
+    let causes = (any::<bool>(), any::<bool>(), any::<bool>());
+    (0u8..5, 0u8..4, causes).prop_map(|(retries, stale_max, causes)| {
+        let (conn_failure, empty_response, response_timeout) = causes;
+        let retry_on = RetryOn {
+            conn_failure,
+            empty_response,
+            response_timeout,
+        };
+        Effort {
+            retries,
+            stale_max,
+            retry_on,
+        }
+    })
 }
 
 /// Everything that may be said; what leads on stands there more than once.

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 const ONE_OF_EACH: Effort = Effort {
     retries: 1,
     stale_max: 1,
+    retry_on: RetryOn::USUAL,
 };
 
 /// Every event; the balancer may answer with the server that the exchange is about, or with another.
