@@ -69,12 +69,13 @@ known() { # FLAG…
 }
 
 # Debian's compiler with its own sources of the standard library: `build-std` needs the two of one commit. Nobody sees a
-# panic's message, so there is none; without the places in it, no path of this machine gets into a component.
+# panic's message, so there is none, and no places in it; where there are, they name no path of this machine.
 rust() { # FOLDER NAME…
   local folder=$1 name arguments=() flags
   shift
   for name in "$@"; do arguments+=(-p "$name"); done
   flags="-Zunstable-options $(known -Cpanic=immediate-abort -Zlocation-detail=none -Zfmt-debug=none)"
+  flags+=" --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$PWD=plugins"
   RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 RUSTFLAGS=$flags PATH=$PATH:$linkers:$linkers/gcc-ld \
     /usr/bin/cargo build --locked --release --target wasm32-unknown-unknown -Zbuild-std=std,panic_abort \
     -Zbuild-std-features=optimize_for_size --target-dir "$target" "${arguments[@]}" ||
