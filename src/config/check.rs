@@ -47,9 +47,13 @@ pub(super) fn odd(config: &Config, names: &[Text<'_>], policies: &[Text<'_>], re
     }
 }
 
+/// A policy that routes may name every backend.
 fn is_used(config: &Config, at: usize) -> bool {
     let is_it = |backend: &BackendRef| usize::from(backend.0) == at;
     config.listeners.iter().any(|listen| {
+        if listen.route_policy.is_some() {
+            return true;
+        }
         let routed = listen
             .routes
             .routes

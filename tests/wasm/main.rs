@@ -1,6 +1,8 @@
-//! The host of policies against guests written by hand: what it loads, what it refuses, how each fault ends.
+//! The host of policies against guests written by hand: what it loads, what it refuses, how each fault ends; and the
+//! components that are shipped.
 //!
-//! Nothing here needs a toolchain: a guest is a core module in text, packed by the host's own packer.
+//! Nothing here needs a toolchain: a guest by hand is a core module in text, packed by the host's own packer; what is
+//! shipped is committed.
 
 mod engines;
 mod faults;
@@ -9,3 +11,4 @@ mod kit;
 mod loading;
 mod quarantine;
 mod reach;
+mod shipped;
