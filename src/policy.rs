@@ -9,24 +9,27 @@
 //! | `attach` | a policy in its place: what it offers, who makes its instances, where it tells what happens |
 //! | `ask` | what is asked while a request waits, and the answers |
 //! | `plan` | what is asked while none does: a table that the core executes |
+//! | `reuse` | what is asked about connections, for one request and for one server |
 //! | `fault` | why an answer was not used |
 
 mod ask;
 mod attach;
 mod fault;
 mod plan;
+mod reuse;
 
 pub use ask::{
     Asked, Change, Columns, Edit, Edits, Live, Message, Pick, RouteAsked, Routed, Shown, State, Target,
 };
 pub use attach::{
-    ATTRIBUTES_MAX, Attached, Attachment, Attribute, HEADERS_MAX, Journal, Level, Offers, Planner, Policy,
-    Setup, is_token,
+    ATTRIBUTES_MAX, Attached, Attachment, Attribute, HEADERS_MAX, Journal, Level, Nth, Offers, Planner,
+    Policy, Setup, is_token,
 };
 pub use fault::{Fate, Fault};
 pub use plan::{
     LIFETIME_MAX, MEMBER_WEIGHT_MAX, Member, Plan, PlanServer, PlanView, Selector, Spill, TIERS_MAX, Tier,
 };
+pub use reuse::{CONNECTIONS_MAX, Fresh, PoolWish, Preference, WishedSharing, check_wishes};
 
 /// A worker thread, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -20,11 +20,13 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-pub use figures::{Figures, Wishes};
+pub use figures::{Figures, Wishes, share};
 pub use keep::{KeepRule, Present, Released, keep, keep_private, reuses_left};
 pub use purge::{Counted, Cut, period};
 pub use reasons::{CloseReason, OpenReason};
 pub use search::{Gate, Sharing, may_take_over, siblings};
+
+use crate::policy::WishedSharing;
 
 /// How server connections are shared between clients (`reuse`), the strictest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,6 +53,17 @@ pub enum Override {
 /// A policy asked for a looser mode than it may. The configured one stays, and the caller counts the refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Looser;
+
+impl From<WishedSharing> for Mode {
+    fn from(wish: WishedSharing) -> Mode {
+        match wish {
+            WishedSharing::Never => Mode::Never,
+            WishedSharing::Safe => Mode::Safe,
+            WishedSharing::Aggressive => Mode::Aggressive,
+            WishedSharing::Always => Mode::Always,
+        }
+    }
+}
 
 impl Mode {
     /// The mode for a request for which a policy wishes one: only downwards from `always` by `aggressive` and `safe`

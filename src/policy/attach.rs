@@ -8,6 +8,7 @@ use super::ServerIndex;
 use super::ask::{Asked, Edits, Pick, RouteAsked, Routed, Shown};
 use super::fault::Fault;
 use super::plan::{Plan, PlanView};
+use super::reuse::{PoolWish, Preference};
 use std::time::Duration;
 
 /// The most attributes that a policy may ask for.
@@ -48,12 +49,29 @@ pub trait Policy: Send {
 
     /// Who answers a request; `None` for no opinion. `edits` is emptied, and filled if the answer is `Ok`.
     fn route(&mut self, asked: &RouteAsked<'_>, edits: &mut Edits) -> Result<Option<Routed>, Fault>;
+
+    /// How the connection of a request is to be shared; `None` for no opinion. Whether a looser mode than configured
+    /// is granted is for the caller to see.
+    fn prefer(&mut self, asked: &Asked<'_>, nth: Nth) -> Result<Option<Preference>, Fault>;
+}
+
+/// Which request of its client's connection it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nth {
+    /// The first: nobody could know that a connection died under it (POOL-11).
+    First,
+    /// Any later one.
+    Later,
 }
 
 /// What is asked on the control thread.
 pub trait Planner: Send {
     /// A plan for these servers, checked ([`Plan::check`]); `None` for no opinion.
     fn plan(&mut self, view: &PlanView<'_>) -> Result<Option<Plan>, Fault>;
+
+    /// What the connections to these servers should be, checked ([`super::check_wishes`]); `None` for no opinion, an
+    /// empty list to withdraw what was wished before.
+    fn plan_reuse(&mut self, view: &PlanView<'_>) -> Result<Option<Vec<PoolWish>>, Fault>;
 }
 
 /// What a policy answers, and what it wants to see.
@@ -65,6 +83,10 @@ pub struct Offers {
     pub pick: bool,
     /// A route for each request.
     pub route: bool,
+    /// How the connection of each request is shared.
+    pub reuse: bool,
+    /// How many connections there are.
+    pub reuse_plan: bool,
     /// In the order of their indices; [`Asked::attributes`] has one value for each.
     pub attributes: Box<[Attribute]>,
     /// The names of headers that it edits, in the order of their indices, in lower case.

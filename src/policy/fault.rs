@@ -31,10 +31,12 @@ pub enum Fault {
     UnknownTarget,
     /// A number out of its range, such as one below −1.
     Range,
-    /// A plan without tiers or members, with too many, or with a server twice.
+    /// A plan without tiers or members, with too many, or with a server twice; wishes with a server twice.
     Plan,
     /// It named an attribute or a header that it never asked for.
     Undeclared,
+    /// It wished for a looser way of sharing than is configured: the configured one stayed.
+    Looser,
     /// A header edit that cannot stand in a message, or one edit too many.
     Edit,
     /// No instance could be made.
@@ -69,6 +71,7 @@ impl Fault {
         Fault::Range,
         Fault::Plan,
         Fault::Undeclared,
+        Fault::Looser,
         Fault::Edit,
         Fault::Instantiate,
         Fault::Configure,
@@ -104,6 +107,7 @@ impl Fault {
             Fault::Range => "range",
             Fault::Plan => "plan",
             Fault::Undeclared => "undeclared",
+            Fault::Looser => "looser",
             Fault::Edit => "edit",
             Fault::Instantiate => "instantiate",
             Fault::Configure => "configure",
@@ -123,6 +127,7 @@ impl Fault {
             | Fault::Range
             | Fault::Plan
             | Fault::Undeclared
+            | Fault::Looser
             | Fault::Edit
             | Fault::Slow => Fate::Kept,
             _ => Fate::Dropped,

@@ -36,8 +36,14 @@ pub struct PlanServer<'a> {
     pub in_flight: u32,
     /// Requests that wait for it.
     pub queued: u32,
+    /// Connections to it that carry a request or are being opened.
+    pub used: u32,
     /// Idle connections to it.
     pub idle: u32,
+    /// Connections to it that are taken to be needed.
+    pub need: u32,
+    /// Connections that were opened since the call before.
+    pub opened: u64,
     /// Smoothed time to the first byte of a response.
     pub latency: Option<Duration>,
     /// Requests that have ended since the call before, with a response or without.

@@ -1,7 +1,10 @@
 //! What a guest answered, checked: nothing leaves the host that does not exist.
 
-use super::contract::{balance_pick, balance_plan, route};
-use crate::policy::{Fault, Member, Pick, Plan, Routed, Selector, ServerIndex, Spill, Target, Tier};
+use super::contract::{balance_pick, balance_plan, reuse, reuse_plan, route};
+use crate::policy::{
+    CONNECTIONS_MAX, Fault, Fresh, Member, Pick, Plan, PoolWish, Preference, Routed, Selector, ServerIndex,
+    Spill, Target, Tier, WishedSharing, check_wishes,
+};
 use std::time::Duration;
 
 /// The longest time that a route may ask to be remembered.
@@ -65,6 +68,83 @@ pub(super) fn route(decision: route::Decision, shape: Shape) -> Result<Option<Ro
     };
     let remember = Duration::from_millis(remember.unsigned_abs().into());
     Ok(Some(Routed { target, remember }))
+}
+
+/// A preference for a request of which so many attributes are seen; `None` if it says nothing at all.
+pub(super) fn preference(
+    preference: reuse::Preference,
+    attributes: usize,
+) -> Result<Option<Preference>, Refused> {
+    let reuse::Preference {
+        mode,
+        fresh,
+        tag,
+        tag_attribute,
+    } = preference;
+    let range = |what: &str, number: i32| (Fault::Range, format!("{what} {number}"));
+    let preference = Preference {
+        sharing: match mode {
+            -1 => None,
+            0 => Some(WishedSharing::Never),
+            1 => Some(WishedSharing::Safe),
+            2 => Some(WishedSharing::Aggressive),
+            3 => Some(WishedSharing::Always),
+            _ => return Err(range("mode", mode)),
+        },
+        fresh: match fresh {
+            -1 | 0 => Fresh::No,
+            1 => Fresh::Yes,
+            _ => return Err(range("fresh", fresh)),
+        },
+        tag: match tag {
+            -1 => None,
+            tag => Some(u32::try_from(tag).map_err(|_| range("tag", tag))?),
+        },
+        tag_attribute: match tag_attribute {
+            -1 => None,
+            at => match u8::try_from(at) {
+                Ok(known) if usize::from(known) < attributes => Some(known),
+                _ => return Err((Fault::Undeclared, format!("tag-attribute {at} of {attributes}"))),
+            },
+        },
+    };
+    Ok((preference != Preference::default()).then_some(preference))
+}
+
+/// Wishes for that many servers.
+pub(super) fn wishes(figures: Vec<reuse_plan::Figures>, servers: usize) -> Result<Vec<PoolWish>, Refused> {
+    let wishes: Vec<PoolWish> = figures
+        .into_iter()
+        .map(|it| wish(it, servers))
+        .collect::<Result<_, _>>()?;
+    check_wishes(&wishes, servers).map_err(|fault| (fault, "a server stands in the list twice".into()))?;
+    Ok(wishes)
+}
+
+fn wish(figures: reuse_plan::Figures, servers: usize) -> Result<PoolWish, Refused> {
+    let reuse_plan::Figures {
+        server: index,
+        low,
+        max,
+        need,
+        preconnect,
+    } = figures;
+    let server = server(index, servers)?.ok_or_else(|| (Fault::UnknownServer, "server -1".into()))?;
+    let connections = |what: &str, number: i32| match u32::try_from(number) {
+        _ if number == -1 => Ok(None),
+        Ok(number) if number <= CONNECTIONS_MAX => Ok(Some(number)),
+        _ => Err((
+            Fault::Range,
+            format!("{what} {number}: not in 0…{CONNECTIONS_MAX}"),
+        )),
+    };
+    Ok(PoolWish {
+        server,
+        low: connections("low", low)?,
+        max: connections("max", max)?,
+        need: connections("need", need)?,
+        preconnect: connections("preconnect", preconnect)?,
+    })
 }
 
 /// A plan for that many servers.
@@ -139,6 +219,75 @@ mod tests {
         assert_eq!(fault(pick(0, 3)), Some(Fault::UnknownServer));
         assert_eq!(fault(pick(-2, -1)), Some(Fault::Range));
         assert_eq!(fault(pick(i32::MIN, -1)), Some(Fault::Range));
+    }
+
+    #[test]
+    fn preferences_are_checked() {
+        let prefer = |mode, fresh, tag, tag_attribute| {
+            preference(
+                reuse::Preference {
+                    mode,
+                    fresh,
+                    tag,
+                    tag_attribute,
+                },
+                2,
+            )
+        };
+        assert_eq!(prefer(-1, -1, -1, -1), Ok(None));
+        assert_eq!(prefer(-1, 0, -1, -1), Ok(None), "an idle one will do anyway");
+        assert_eq!(
+            prefer(0, 1, i32::MAX, 1),
+            Ok(Some(Preference {
+                sharing: Some(WishedSharing::Never),
+                fresh: Fresh::Yes,
+                tag: Some(i32::MAX as u32),
+                tag_attribute: Some(1),
+            }))
+        );
+        for (mode, fresh, tag) in [(4, 0, 0), (-2, 0, 0), (0, 2, 0), (0, -2, 0), (0, 0, -2)] {
+            assert_eq!(
+                fault(prefer(mode, fresh, tag, -1)),
+                Some(Fault::Range),
+                "{mode} {fresh} {tag}"
+            );
+        }
+        for attribute in [2, -2, 256, i32::MAX] {
+            assert_eq!(
+                fault(prefer(-1, -1, -1, attribute)),
+                Some(Fault::Undeclared),
+                "{attribute}"
+            );
+        }
+    }
+
+    #[test]
+    fn wishes_are_checked() {
+        let figures = |server, number| reuse_plan::Figures {
+            server,
+            low: -1,
+            max: number,
+            need: -1,
+            preconnect: number,
+        };
+        let most = CONNECTIONS_MAX as i32;
+        let wished = wishes(vec![figures(1, 0), figures(0, most)], 2).expect("within range");
+        assert_eq!(
+            (wished[0].max, wished[1].preconnect),
+            (Some(0), Some(CONNECTIONS_MAX))
+        );
+        assert_eq!((wished[0].low, wished[1].need), (None, None));
+        assert_eq!(wishes(Vec::new(), 0), Ok(Vec::new()));
+        for (list, expected) in [
+            (vec![figures(2, 1)], Fault::UnknownServer),
+            (vec![figures(-1, 1)], Fault::UnknownServer),
+            (vec![figures(-2, 1)], Fault::Range),
+            (vec![figures(0, -2)], Fault::Range),
+            (vec![figures(0, most + 1)], Fault::Range),
+            (vec![figures(0, 1), figures(0, 1)], Fault::Plan),
+        ] {
+            assert_eq!(fault(wishes(list, 2)), Some(expected));
+        }
     }
 
     #[test]

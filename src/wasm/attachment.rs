@@ -283,6 +283,8 @@ fn offers(loaded: &Loaded, wishes: &configure::Wishes) -> Result<Offers, String>
         plan: loaded.plans(),
         pick: loaded.picks(),
         route: loaded.routes(),
+        reuse: loaded.says_reuse(),
+        reuse_plan: loaded.plans_reuse(),
         attributes: wishes
             .attributes
             .iter()

@@ -1,7 +1,7 @@
 //! A component, from the file to what can be instantiated: read → digest → compile or find compiled → link → look up.
 
 use super::contract::{CONTRACT, EXPORTS, IMPORTS, PACKAGE, REQUEST};
-use super::contract::{balance_pick, balance_plan, configure, route};
+use super::contract::{balance_pick, balance_plan, configure, reuse, reuse_plan, route};
 use super::digest::Digest;
 use super::error::LoadError;
 use super::guest::Guest;
@@ -45,6 +45,8 @@ struct Indices {
     plan: Option<balance_plan::GuestIndices>,
     pick: Option<balance_pick::GuestIndices>,
     route: Option<route::GuestIndices>,
+    reuse: Option<reuse::GuestIndices>,
+    reuse_plan: Option<reuse_plan::GuestIndices>,
 }
 
 impl Loaded {
@@ -78,6 +80,16 @@ impl Loaded {
         self.0.indices.route.is_some()
     }
 
+    /// Whether it says how the connection of a request is shared.
+    pub fn says_reuse(&self) -> bool {
+        self.0.indices.reuse.is_some()
+    }
+
+    /// Whether it says how many connections there are to be.
+    pub fn plans_reuse(&self) -> bool {
+        self.0.indices.reuse_plan.is_some()
+    }
+
     /// Whether it may ask about a request what it was not given.
     pub(super) fn reads_requests(&self) -> bool {
         self.0.reads_requests
@@ -90,29 +102,23 @@ impl Loaded {
     pub(super) fn instantiate(&self, store: &mut Store<Guest>) -> wasmtime::Result<Exports> {
         let instance = self.0.pre.instantiate(&mut *store)?;
         let indices = &self.0.indices;
-        let mut load =
-            |of: &Option<configure::GuestIndices>| of.as_ref().map(|it| it.load(&mut *store, &instance));
-        let configure = load(&indices.configure).transpose()?;
-        let plan = indices
-            .plan
-            .as_ref()
-            .map(|it| it.load(&mut *store, &instance))
-            .transpose()?;
-        let pick = indices
-            .pick
-            .as_ref()
-            .map(|it| it.load(&mut *store, &instance))
-            .transpose()?;
-        let route = indices
-            .route
-            .as_ref()
-            .map(|it| it.load(&mut *store, &instance))
-            .transpose()?;
+        // Each interface has types of its own, generated alike.
+        macro_rules! load {
+            ($interface:ident) => {
+                indices
+                    .$interface
+                    .as_ref()
+                    .map(|it| it.load(&mut *store, &instance))
+                    .transpose()?
+            };
+        }
         Ok(Exports {
-            configure,
-            plan,
-            pick,
-            route,
+            configure: load!(configure),
+            plan: load!(plan),
+            pick: load!(pick),
+            route: load!(route),
+            reuse: load!(reuse),
+            reuse_plan: load!(reuse_plan),
         })
     }
 }
@@ -315,6 +321,12 @@ impl Indices {
         }
         if has(EXPORTS[3]) {
             found.route = Some(route::GuestIndices::new(&pre).map_err(wrong)?);
+        }
+        if has(EXPORTS[4]) {
+            found.reuse = Some(reuse::GuestIndices::new(&pre).map_err(wrong)?);
+        }
+        if has(EXPORTS[5]) {
+            found.reuse_plan = Some(reuse_plan::GuestIndices::new(&pre).map_err(wrong)?);
         }
         Ok(found)
     }

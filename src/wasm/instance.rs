@@ -5,7 +5,7 @@
 
 use super::Host;
 use super::component::Loaded;
-use super::contract::{balance_pick, balance_plan, configure, route};
+use super::contract::{balance_pick, balance_plan, configure, reuse, reuse_plan, route};
 use super::guest::Guest;
 use super::ticker;
 use crate::policy::{Attached, Fault};
@@ -36,6 +36,8 @@ pub(super) struct Exports {
     pub(super) plan: Option<balance_plan::Guest>,
     pub(super) pick: Option<balance_pick::Guest>,
     pub(super) route: Option<route::Guest>,
+    pub(super) reuse: Option<reuse::Guest>,
+    pub(super) reuse_plan: Option<reuse_plan::Guest>,
 }
 
 /// How long a call may last, on either engine.

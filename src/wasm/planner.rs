@@ -1,15 +1,16 @@
-//! A policy on the control thread: asks the guest for a plan. What no request waits for may take longer, and has its own
-//! record of faults.
+//! A policy on the control thread: asks the guest for a plan, and for one of connections. What no request waits for may
+//! take longer, and has its own record of faults.
 
-use super::answer;
+use super::answer::{self, Refused};
 use super::attachment::Placed;
-use super::contract::balance_plan;
-use super::guest::number;
+use super::contract::{balance_plan, reuse_plan};
+use super::guest::{Guest, number};
 use super::health::{Bucket, Health, Look};
-use super::instance::{Cut, Instance};
-use crate::policy::{ATTRIBUTES_MAX, Fault, Plan, PlanServer, PlanView, Planner};
+use super::instance::{Cut, Exports, Instance};
+use crate::policy::{ATTRIBUTES_MAX, Fault, Plan, PlanServer, PlanView, Planner, PoolWish};
 use std::sync::Arc;
 use std::time::Duration;
+use wasmtime::Store;
 
 /// Instances that may be remade: each second on average, and at once.
 const REBUILDS: (u32, u32) = (1, 5);
@@ -75,43 +76,72 @@ impl Planning {
     }
 
     fn asked(&mut self, view: &PlanView<'_>) -> Result<Option<Plan>, Cut> {
+        let servers: Vec<balance_plan::Server> = view.servers.iter().map(server).collect();
+        let answer = self.call(view.now, |store, exports, now| match &exports.plan {
+            Some(plan) => plan.call_plan(store, now, &servers),
+            None => Ok(None),
+        })?;
+        let plan = answer.map(|allocation| answer::plan(allocation, servers.len()));
+        plan.transpose().map_err(refused)
+    }
+
+    fn asked_for_reuse(&mut self, view: &PlanView<'_>) -> Result<Option<Vec<PoolWish>>, Cut> {
+        let servers: Vec<reuse_plan::Server> = view.servers.iter().map(connections).collect();
+        let answer = self.call(view.now, |store, exports, now| match &exports.reuse_plan {
+            Some(plan) => plan.call_plan(store, now, &servers),
+            None => Ok(None),
+        })?;
+        let wishes = answer.map(|figures| answer::wishes(figures, servers.len()));
+        wishes.transpose().map_err(refused)
+    }
+
+    /// Calls the guest with the time as it is told it.
+    fn call<R>(
+        &mut self,
+        now: Duration,
+        run: impl FnOnce(&mut Store<Guest>, &Exports, i64) -> wasmtime::Result<R>,
+    ) -> Result<R, Cut> {
         let Some(instance) = &mut self.instance else {
             return Err(Cut::dropped(Fault::Instantiate, "no instance"));
         };
-        let servers: Vec<balance_plan::Server> = view.servers.iter().map(server).collect();
-        let now = i64::try_from(view.now.as_millis()).unwrap_or(i64::MAX);
-        let answer = instance.call_at_leisure(
-            self.placed.leisure(),
-            |guest| {
-                guest.request.at(view.now, 0);
-                guest.request.declare(ATTRIBUTES_MAX);
-            },
-            |store, exports| match &exports.plan {
-                Some(plan) => plan.call_plan(store, now, &servers),
-                None => Ok(None),
-            },
-        )?;
-        let Some(allocation) = answer else {
-            return Ok(None);
+        let ask = |guest: &mut Guest| {
+            guest.request.at(now, 0);
+            guest.request.declare(ATTRIBUTES_MAX);
         };
-        let checked = answer::plan(allocation, servers.len());
-        checked
-            .map(Some)
-            .map_err(|(fault, detail)| Cut::refused(fault, detail))
+        let told = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+        instance.call_at_leisure(self.placed.leisure(), ask, |store, exports| {
+            run(store, exports, told)
+        })
+    }
+
+    /// Counts a good answer, or takes note of a fault.
+    fn judge<T>(&mut self, answer: Result<T, Cut>, now: Duration) -> Result<T, Fault> {
+        match answer {
+            Ok(answer) => {
+                self.good = self.good.saturating_add(1);
+                Ok(answer)
+            }
+            Err(cut) => Err(self.failed(cut, now)),
+        }
     }
 }
 
 impl Planner for Planning {
     fn plan(&mut self, view: &PlanView<'_>) -> Result<Option<Plan>, Fault> {
         self.prepare(view.now)?;
-        match self.asked(view) {
-            Ok(plan) => {
-                self.good = self.good.saturating_add(1);
-                Ok(plan)
-            }
-            Err(cut) => Err(self.failed(cut, view.now)),
-        }
+        let plan = self.asked(view);
+        self.judge(plan, view.now)
     }
+
+    fn plan_reuse(&mut self, view: &PlanView<'_>) -> Result<Option<Vec<PoolWish>>, Fault> {
+        self.prepare(view.now)?;
+        let wishes = self.asked_for_reuse(view);
+        self.judge(wishes, view.now)
+    }
+}
+
+fn refused((fault, detail): Refused) -> Cut {
+    Cut::refused(fault, detail)
 }
 
 fn server(server: &PlanServer<'_>) -> balance_plan::Server {
@@ -119,8 +149,6 @@ fn server(server: &PlanServer<'_>) -> balance_plan::Server {
         name: (*name).into(),
         value: (*value).into(),
     };
-    let long = |figure: u64| number(u32::try_from(figure).unwrap_or(u32::MAX));
-    let microseconds = |time: Duration| long(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     balance_plan::Server {
         name: server.name.into(),
         tags: server.tags.iter().map(tag).collect(),
@@ -134,4 +162,32 @@ fn server(server: &PlanServer<'_>) -> balance_plan::Server {
         completed: long(server.completed),
         failed: long(server.failed),
     }
+}
+
+fn connections(server: &PlanServer<'_>) -> reuse_plan::Server {
+    let tag = |(name, value): &(&str, &str)| reuse_plan::Tag {
+        name: (*name).into(),
+        value: (*value).into(),
+    };
+    reuse_plan::Server {
+        name: server.name.into(),
+        tags: server.tags.iter().map(tag).collect(),
+        weight: number(server.weight),
+        state: server.state as i32,
+        limit: server.limit.map_or(-1, number),
+        in_flight: number(server.in_flight),
+        used: number(server.used),
+        idle: number(server.idle),
+        need: number(server.need),
+        opened: long(server.opened),
+        completed: long(server.completed),
+    }
+}
+
+fn long(figure: u64) -> i32 {
+    number(u32::try_from(figure).unwrap_or(u32::MAX))
+}
+
+fn microseconds(time: Duration) -> i32 {
+    long(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
 }

@@ -11,11 +11,13 @@
 use super::Mode;
 use super::answer::{self, Refused};
 use super::attachment::Placed;
-use super::contract::{balance_pick, route};
+use super::contract::{balance_pick, reuse, route};
 use super::guest::Guest;
 use super::health::{Bucket, Look, Mean};
 use super::instance::{Allowance, Cut, Exports, Instance};
-use crate::policy::{Asked, Edits, Fault, Live, Pick, Policy, RouteAsked, Routed, ServerIndex, Shown};
+use crate::policy::{
+    Asked, Edits, Fault, Live, Nth, Pick, Policy, Preference, RouteAsked, Routed, ServerIndex, Shown,
+};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -232,6 +234,28 @@ impl Policy for Serving {
             std::mem::swap(edits, &mut instance.guest().edits);
         }
         Ok(routed)
+    }
+
+    fn prefer(&mut self, asked: &Asked<'_>, nth: Nth) -> Result<Option<Preference>, Fault> {
+        let attribute = |at: usize| asked.attributes.get(at).copied().flatten().map(text);
+        let (first, second) = (attribute(0), attribute(1));
+        let first_request = i32::from(nth == Nth::First);
+        let reads = self.placed.loaded.reads_requests();
+        let preference = self.ask(
+            asked.now,
+            |guest| guest.request.show(asked, reads),
+            |store, exports| match &exports.reuse {
+                Some(reuse) => reuse.call_prefer(store, first.as_deref(), second.as_deref(), first_request),
+                None => Ok(reuse::Preference {
+                    mode: -1,
+                    fresh: -1,
+                    tag: -1,
+                    tag_attribute: -1,
+                }),
+            },
+        )?;
+        let attributes = self.placed.offers.attributes.len();
+        self.judge(answer::preference(preference, attributes), asked.now)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The figures of one server's pool: what the configuration says, and what a plan may say instead.
 
 use super::{Counted, Descriptors};
+use crate::policy::{PoolWish, WorkerId};
 
 /// Limits and targets of the connections to one server, all in connections. The default is the configuration's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +28,24 @@ pub struct Wishes {
     pub need_floor: Option<u32>,
     /// Instead of [`Figures::preconnect`].
     pub preconnect: Option<u32>,
+}
+
+impl From<&PoolWish> for Wishes {
+    fn from(wish: &PoolWish) -> Wishes {
+        Wishes {
+            idle_reserve: wish.low,
+            idle_max: wish.max,
+            need_floor: wish.need,
+            preconnect: wish.preconnect,
+        }
+    }
+}
+
+/// How many of so many connections a worker has ready in advance: equal parts, the first workers one more. The parts
+/// of all workers are the whole.
+pub fn share(whole: u32, worker: WorkerId, workers: u16) -> u32 {
+    let workers = u32::from(workers.max(1));
+    whole / workers + u32::from(u32::from(worker.0) < whole % workers)
 }
 
 impl Figures {
@@ -96,6 +115,14 @@ mod tests {
         assert_eq!(CONFIGURED.with(&wishes(50)), expected(50));
         assert_eq!(CONFIGURED.with(&wishes(500)), expected(100));
         assert_eq!(Figures::default().with(&wishes(500)), expected(500));
+    }
+
+    #[test]
+    fn parts_are_the_whole() {
+        let parts = |whole, workers| (0..workers).map(move |at| share(whole, WorkerId(at), workers));
+        assert_eq!(parts(7, 3).collect::<Vec<_>>(), [3, 2, 2]);
+        assert_eq!(parts(2, 4).collect::<Vec<_>>(), [1, 1, 0, 0]);
+        assert!((0..40).all(|whole| parts(whole, 7).sum::<u32>() == whole));
     }
 
     #[test]

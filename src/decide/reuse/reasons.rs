@@ -1,7 +1,7 @@
 //! Why a server connection was opened, and why it was closed: the words that metrics and logs use (POOL-71).
 //!
-//! They answer *why is my reuse rate low?* A few are ours beyond POOL-71's list: `never`, `retry` and `fresh` for
-//! opens, and `fd_low`, `busy`, `max_reuse` and `not_reusable` for closes, so that none of its words stands for two
+//! They answer *why is my reuse rate low?* A few are ours beyond POOL-71's list: `never`, `retry`, `fresh` and
+//! `preconnect` for opens, and `fd_low`, `busy`, `max_reuse` and `not_reusable` for closes, so that none of its words stands for two
 //! causes.
 
 /// Declares an enum of reasons with the word that metrics and logs use for each.
@@ -87,6 +87,8 @@ reasons! {
         Retry = "retry",
         /// A policy asked for a fresh one.
         Fresh = "fresh",
+        /// For nobody yet: a policy wants some to be there in advance.
+        Preconnect = "preconnect",
     }
 }
 
