@@ -39,10 +39,14 @@ fn backend(
 ) -> Backend {
     check_name("the backend", name, "/", report);
     let (policy, balance) = balance(fields, policies, report);
+    let reuse_policy = fields
+        .text("reuse-policy", report)
+        .and_then(|name| policies.of_connections(&name, policy, report));
     Backend {
         name: name.text.to_owned(),
         balance,
         policy,
+        reuse_policy,
         pool: pool::pool(fields, report),
         retry_on: pool::retry_on(fields, report),
         timeouts: timeouts(fields, report),

@@ -66,6 +66,7 @@ fn is_used(config: &Config, at: usize) -> bool {
 fn is_attached(config: &Config, at: usize) -> bool {
     let is_it = |policy: PolicyRef| usize::from(policy.0) == at;
     let of_backends = config.backends.iter().filter_map(|backend| backend.policy);
+    let of_connections = config.backends.iter().filter_map(|backend| backend.reuse_policy);
     let of_listeners = config.listeners.iter().filter_map(|listen| listen.route_policy);
-    of_backends.chain(of_listeners).any(is_it)
+    of_backends.chain(of_connections).chain(of_listeners).any(is_it)
 }

@@ -88,6 +88,8 @@ pub const RANDOM_DRAWS: u8 = 2;
 pub const RANDOM_DRAWS_RANGE: RangeInclusive<u64> = 1..=16;
 /// How server connections are shared between clients (POOL-11).
 pub const REUSE: &str = "safe";
+/// Whether a policy may loosen `reuse`.
+pub const REUSE_OVERRIDE: &str = "refuse";
 /// What `pool-low-conn` and `pool-max-conn` may be, in connections.
 pub const POOL_CONNECTIONS: RangeInclusive<u64> = 0..=1_000_000;
 /// Time between two purges of a server's idle connections (POOL-40).

@@ -4,7 +4,7 @@
 
 use crate::decide::edit::Edits;
 pub use crate::decide::exchange::RetryOn;
-pub use crate::decide::reuse::{KeepRule, Mode, Sharing};
+pub use crate::decide::reuse::{KeepRule, Mode, Override, Sharing};
 use crate::decide::route::{Action, RouteTable};
 use crate::decide::template::Template;
 pub use crate::net::Address;
@@ -192,6 +192,8 @@ pub struct Backend {
     pub balance: Balance,
     /// Who is asked first.
     pub policy: Option<PolicyRef>,
+    /// Who is asked about connections.
+    pub reuse_policy: Option<PolicyRef>,
     /// How server connections are shared, kept and closed.
     pub pool: Pool,
     /// What is tried again.
@@ -222,6 +224,8 @@ pub enum Balance {
 pub struct Pool {
     /// How they are shared between clients (POOL-11).
     pub reuse: Mode,
+    /// Whether a policy may loosen that (`reuse-override`).
+    pub overriding: Override,
     /// `pool-low-conn` (POOL-22).
     pub low: u32,
     /// `pool-max-conn`; `None` for no limit.

@@ -81,6 +81,28 @@ impl<'a> Policies<'a> {
     /// The policy that chooses servers of a backend, with what is used without it.
     pub(super) fn of_backend(&self, name: &Text<'_>, report: &mut Report) -> Option<(PolicyRef, Balance)> {
         let policy = self.of_listener(name, report)?;
+        self.must_not_deny(policy, name, report);
+        Some((policy, self.list[usize::from(policy.0)].fallback))
+    }
+
+    /// The policy that is asked about the connections of a backend, whose servers `chooser` chooses. One policy in one
+    /// place is attached once.
+    pub(super) fn of_connections(
+        &self,
+        name: &Text<'_>,
+        chooser: Option<PolicyRef>,
+        report: &mut Report,
+    ) -> Option<PolicyRef> {
+        let policy = PolicyRef(self.names.find(name, report)?);
+        if chooser == Some(policy) {
+            return chooser;
+        }
+        self.attached.borrow_mut().push(name.at.clone());
+        self.must_not_deny(policy, name, report);
+        Some(policy)
+    }
+
+    fn must_not_deny(&self, policy: PolicyRef, name: &Text<'_>, report: &mut Report) {
         let it = &self.list[usize::from(policy.0)];
         if it.on_fault == OnFault::Deny {
             let found = format!("policy \"{}\" denies requests on a fault", it.name);
@@ -91,7 +113,6 @@ impl<'a> Policies<'a> {
                 format!("remove `on-fault = \"deny\"` of [policy.{}]", it.name),
             );
         }
-        Some((policy, it.fallback))
     }
 
     /// The policy that chooses routes of a listener.

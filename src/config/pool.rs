@@ -2,7 +2,7 @@
 
 use super::errors::{Class, Problem, Report};
 use super::keys;
-use super::model::{KeepRule, Mode, Pool, RetryOn};
+use super::model::{KeepRule, Mode, Override, Pool, RetryOn};
 use super::read::Fields;
 use super::words::{did_you_mean, refused};
 use crate::decide::template::Template;
@@ -24,6 +24,10 @@ pub(super) fn pool(fields: &Fields<'_>, report: &mut Report) -> Pool {
             "aggressive" => Mode::Aggressive,
             "always" => Mode::Always,
             _ => Mode::Safe,
+        },
+        overriding: match fields.choice("reuse-override", report) {
+            "allow" => Override::Allowed,
+            _ => Override::Refused,
         },
         low,
         max,

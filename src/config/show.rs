@@ -5,8 +5,8 @@
 //! no value stands there as a comment, so that the reader sees every key there is.
 
 use super::model::{
-    Backend, Balance, Config, Forwarded, KeepRule, Listen, LogFormat, LogTarget, Mode, OnFault, Policy, Pool,
-    Process, Server, Sharing,
+    Backend, Balance, Config, Forwarded, KeepRule, Listen, LogFormat, LogTarget, Mode, OnFault, Override,
+    Policy, PolicyRef, Pool, Process, Server, Sharing,
 };
 use super::units::{show_duration, show_share, show_size};
 use crate::decide::edit::{Edit, Edits};
@@ -208,15 +208,13 @@ fn respond(respond: &Respond) -> String {
 
 fn backend(backend: &Backend, policies: &[Policy], out: &mut Lines) {
     out.line(&format!("\n[backend.{}]", name(&backend.name)));
+    let named = |policy: PolicyRef| quote(&policies[usize::from(policy.0)].name);
     let chooser = match backend.policy {
-        Some(policy) => table(&[format!(
-            "policy = {}",
-            quote(&policies[usize::from(policy.0)].name)
-        )]),
+        Some(policy) => table(&[format!("policy = {}", named(policy))]),
         None => balance(backend.balance),
     };
     out.value("balance", chooser);
-    pool(&backend.pool, out);
+    pool(&backend.pool, backend.reuse_policy.map(named), out);
     let causes = backend.retry_on.words().map(quote);
     out.value("retry-on", list(causes));
     out.duration("timeout-connect", backend.timeouts.connect);
@@ -230,7 +228,7 @@ fn backend(backend: &Backend, policies: &[Policy], out: &mut Lines) {
     out.line("]");
 }
 
-fn pool(pool: &Pool, out: &mut Lines) {
+fn pool(pool: &Pool, policy: Option<String>, out: &mut Lines) {
     let reuse = match pool.reuse {
         Mode::Never => "never",
         Mode::Safe => "safe",
@@ -238,6 +236,12 @@ fn pool(pool: &Pool, out: &mut Lines) {
         Mode::Always => "always",
     };
     out.value("reuse", quote(reuse));
+    out.maybe("reuse-policy", policy, "none");
+    let overriding = match pool.overriding {
+        Override::Refused => "refuse",
+        Override::Allowed => "allow",
+    };
+    out.value("reuse-override", quote(overriding));
     out.value("pool-low-conn", pool.low);
     out.maybe("pool-max-conn", pool.max.map(|max| max.to_string()), "no limit");
     out.duration("pool-purge-delay", pool.purge_delay);

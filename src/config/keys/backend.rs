@@ -30,6 +30,21 @@ pub(super) const BACKEND: &[Key] = &[
     )
     .clause("POOL-11"),
     key(
+        "reuse-policy",
+        Form::Text("a policy's name"),
+        Default::Said("none"),
+        "A policy that is asked how the connection of each request is shared, how many there are to be, or both. It may \
+         be the one that `balance` names.",
+    )
+    .clause("POOL-11"),
+    key(
+        "reuse-override",
+        Form::Choice(&[built("refuse"), built("allow")]),
+        Default::Word(defaults::REUSE_OVERRIDE),
+        "Whether that policy may loosen `reuse`: with `refuse` it may only make it stricter, and a looser wish is counted.",
+    )
+    .clause("POOL-11"),
+    key(
         "pool-low-conn",
         Form::Integer(defaults::POOL_CONNECTIONS),
         Default::Integer(0),
@@ -127,8 +142,6 @@ pub(super) const BACKEND: &[Key] = &[
     not_yet("minconn", "Lower end of a limit that follows the load."),
     not_yet("fullconn", "Load at which the limit reaches `maxconn`."),
     not_yet("maxqueue", "Requests that wait for one server, at most."),
-    not_yet("reuse-override", "Whether a policy may loosen `reuse`."),
-    not_yet("reuse-policy", "A policy that narrows `reuse` for each request."),
     not_yet("check", "Health checks."),
     not_yet("retries", "Attempts after the first."),
     not_yet("slowstart", "Time in which a returning server reaches its full weight."),

@@ -26,7 +26,7 @@ pub(super) const FILE: &[Key] = &[
         "policy",
         Form::Named(Section::Policy),
         Default::Said("none"),
-        "WebAssembly components that choose servers and routes.",
+        "WebAssembly components that choose servers and routes, and say how connections are shared.",
     ),
 ];
 
