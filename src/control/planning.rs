@@ -1,16 +1,20 @@
-//! Plans: policies that are asked on their own thread, while no request waits, and answer with a table.
+//! Plans: policies that are asked on their own thread, while no request waits, and answer with a table, or with how many
+//! connections there are to be.
 //!
 //! The planner thread wakes for the earliest tick, shows each planning policy its servers and how they did since the
 //! time before, and publishes what comes back, at most one publication in 50 ms. A plan that its policy withdraws, or
-//! whose lifetime ends without a successor, is taken back. A guest that loops holds up this thread until its deadline, and nobody else.
+//! whose lifetime ends without a successor, is taken back. A guest that loops holds up this thread until its deadline,
+//! and nobody else.
 
+mod readings;
+
+use super::Control;
 use super::registry::News;
-use super::{Control, policies};
 use crate::config::model;
-use crate::policy::{Plan, PlanServer, PlanView, Planner, State, Table};
+use crate::decide::reuse::Wishes;
+use crate::policy::{Plan, PlanView, Planner, PoolWish, ServerId};
 use crate::shared::generation::AttachedPolicy;
-use crate::shared::statistics::ServerStatistics;
-use crate::shared::table::Admin;
+use readings::Readings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,17 +23,16 @@ use std::time::{Duration, Instant};
 const PUBLICATION_MIN: Duration = Duration::from_millis(50);
 /// How often it looks whether a policy that was replaced is still in use.
 const RETIRED_LOOK: Duration = Duration::from_millis(500);
-/// How much of a new latency goes into the smoothed one, for a window of one tick.
-const LATENCY_GAIN: f64 = 0.3;
 
 /// The planner thread's own.
 pub struct Planning {
     control: Arc<Control>,
     epoch: Instant,
-    seats: BTreeMap<String, Seat>,
+    /// By backend, and by what the policy is asked.
+    seats: BTreeMap<(String, Asked), Seat>,
 }
 
-/// A backend whose policy plans.
+/// A policy of a backend that plans.
 struct Seat {
     attached: Arc<AttachedPolicy>,
     planner: Option<Box<dyn Planner>>,
@@ -37,18 +40,27 @@ struct Seat {
     ends: Option<Instant>,
     /// Generation of the servers that the last plan was made for.
     shown: u64,
-    figures: BTreeMap<String, Figures>,
+    /// What it wished of connections the last time, as it was published.
+    wished: Option<Vec<(ServerId, Wishes)>>,
+    readings: Readings,
 }
 
-/// What was read of a server the time before.
-#[derive(Clone, Copy, Debug, Default)]
-struct Figures {
-    timed: u64,
-    time: u64,
-    completed: u64,
-    failed: u64,
-    /// Smoothed time to the first byte of a response, in µs.
-    latency: Option<f64>,
+/// What a policy of a backend is there for: one that is asked both is asked for the plan first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Asked {
+    /// For servers; its picker is shown latencies.
+    Servers,
+    /// For connections alone.
+    Connections,
+    /// For both.
+    Both,
+}
+
+/// What a seat has to say.
+#[derive(Default)]
+struct Answers {
+    plan: Option<Plan>,
+    wishes: Option<Vec<(ServerId, Wishes)>>,
 }
 
 impl Planning {
@@ -78,34 +90,8 @@ impl Planning {
         let now = Instant::now();
         let mut next = now + Duration::from_secs(3600);
         let mut all = Vec::new();
-        for (backend, seat) in &mut self.seats {
-            let mut plan = None;
-            let changed = self.control.servers_generation(backend);
-            let due = seat.next <= now || changed != seat.shown;
-            if due {
-                seat.shown = changed;
-                seat.next = now + self.control.plan_interval(backend);
-                if let Some(made) = seat.ask(&self.control, backend, now - self.epoch) {
-                    let withdrawn = made.tiers.is_empty();
-                    seat.ends = made
-                        .lifetime
-                        .filter(|_| !withdrawn)
-                        .map(|lifetime| now + lifetime);
-                    plan = Some((!withdrawn).then_some(made));
-                }
-            }
-            if plan.is_none() && seat.ends.is_some_and(|ends| ends <= now) {
-                seat.ends = None;
-                plan = Some(None);
-            }
-            // A picker is shown the latencies of the day; a planner has just seen them.
-            if plan.is_some() || due && seat.attached.attachment.offers().pick {
-                all.push(News {
-                    backend: backend.clone(),
-                    plan,
-                    latencies: seat.latencies(),
-                });
-            }
+        for ((backend, asked), seat) in &mut self.seats {
+            all.extend(seat.turn(&self.control, backend, *asked, now, self.epoch));
             next = next.min(seat.next).min(seat.ends.unwrap_or(next));
         }
         if !all.is_empty() {
@@ -117,134 +103,127 @@ impl Planning {
         next
     }
 
-    /// One seat for each backend whose policy plans now.
+    /// One seat for each policy that plans now.
     fn take_seats(&mut self) {
-        let wanted = self.control.planners();
-        self.seats.retain(|backend, seat| {
+        let mut wanted = self.control.planners();
+        self.seats.retain(|place, seat| {
             wanted
-                .iter()
-                .any(|(name, attached)| name == backend && Arc::ptr_eq(attached, &seat.attached))
+                .get(place)
+                .is_some_and(|attached| Arc::ptr_eq(attached, &seat.attached))
         });
         let now = Instant::now();
-        for (backend, attached) in wanted {
-            self.seats.entry(backend).or_insert_with(|| Seat {
+        while let Some((place, attached)) = wanted.pop_first() {
+            self.seats.entry(place).or_insert_with(|| Seat {
                 attached,
                 planner: None,
                 next: now,
                 ends: None,
                 shown: 0,
-                figures: BTreeMap::new(),
+                wished: None,
+                readings: Readings::default(),
             });
         }
     }
 }
 
 impl Seat {
-    /// Reads how the servers did; asks for a plan if the policy plans.
-    fn ask(&mut self, control: &Control, backend: &str, now: Duration) -> Option<Plan> {
-        let plans = self.attached.attachment.offers().plan;
-        if plans && self.planner.is_none() {
+    /// Asks if it is time to; tells what is new.
+    fn turn(
+        &mut self,
+        control: &Control,
+        backend: &str,
+        asked: Asked,
+        now: Instant,
+        epoch: Instant,
+    ) -> Option<News> {
+        let (mut plan, mut wishes) = (None, None);
+        let changed = control.servers_generation(backend);
+        let due = self.next <= now || changed != self.shown;
+        if due {
+            if changed != self.shown {
+                self.wished = None;
+            }
+            self.shown = changed;
+            self.next = now + self.attached.interval;
+            let answers = self.ask(control, backend, asked, now - epoch);
+            if let Some(made) = answers.plan {
+                let withdrawn = made.tiers.is_empty();
+                let ends = made.lifetime.filter(|_| !withdrawn);
+                self.ends = ends.map(|lifetime| now + lifetime);
+                plan = Some((!withdrawn).then_some(made));
+            }
+            // The same again is nothing new: it would wake every worker for nothing.
+            if answers.wishes.is_some() && answers.wishes != self.wished {
+                self.wished.clone_from(&answers.wishes);
+                wishes = answers.wishes;
+            }
+        }
+        if plan.is_none() && self.ends.is_some_and(|ends| ends <= now) {
+            self.ends = None;
+            plan = Some(None);
+        }
+        // A picker is shown the latencies of the day; a planner has just seen them.
+        let shows = plan.is_some() || due && asked != Asked::Connections && self.picks();
+        (shows || wishes.is_some()).then(|| News {
+            backend: backend.to_owned(),
+            plan,
+            wishes,
+            latencies: (asked != Asked::Connections).then(|| self.readings.latencies()),
+        })
+    }
+
+    fn picks(&self) -> bool {
+        self.attached.attachment.offers().pick
+    }
+
+    /// Reads how the servers did; asks for what the policy plans.
+    fn ask(&mut self, control: &Control, backend: &str, asked: Asked, now: Duration) -> Answers {
+        let offers = self.attached.attachment.offers();
+        let for_plan = offers.plan && asked != Asked::Connections;
+        let for_wishes = offers.reuse_plan && asked != Asked::Servers;
+        if (for_plan || for_wishes) && self.planner.is_none() {
             match self.attached.attachment.planner(now) {
                 Ok(planner) => self.planner = Some(planner),
                 Err(fault) => {
                     control.count_plan(&self.attached, Err(fault));
-                    return None;
+                    return Answers::default();
                 }
             }
         }
         let generation = control.generation();
-        let entry = generation
-            .backends
-            .iter()
-            .find(|entry| *entry.table.name == *backend)?;
-        let figures = &mut self.figures;
+        let mut entries = generation.backends.iter();
+        let Some(entry) = entries.find(|entry| *entry.table.name == *backend) else {
+            return Answers::default();
+        };
         let tags = control.tags(backend);
         let tags: Vec<Vec<(&str, &str)>> = tags.iter().map(|tags| lend(tags)).collect();
-        let servers: Vec<PlanServer<'_>> = entry
-            .table
-            .entries
-            .iter()
-            .enumerate()
-            .map(|(at, one)| {
-                let figures = figures.entry(one.server.name.to_string()).or_default();
-                let (completed, failed) = figures.take(&one.server.statistics);
-                let counted = one.server.pool.need.read();
-                PlanServer {
-                    name: &one.server.name,
-                    tags: tags.get(at).map_or(&[], Vec::as_slice),
-                    weight: entry.table.weight(crate::policy::ServerIndex(at as u16)),
-                    state: match one.state {
-                        Admin::Ready => State::Ready,
-                        Admin::Drain => State::Draining,
-                        Admin::Maint => State::Maintenance,
-                    },
-                    limit: (one.limit != u32::MAX).then_some(one.limit),
-                    in_flight: one.server.slots.served(),
-                    queued: one.server.slots.waiting(),
-                    idle: counted.idle,
-                    latency: figures.latency.map(|us| Duration::from_micros(us as u64)),
-                    completed,
-                    failed,
-                }
-            })
-            .collect();
-        let planner = self.planner.as_mut()?;
-        let answer = planner.plan(&PlanView {
+        let servers = self.readings.take(entry, &tags);
+        let view = PlanView {
             now,
             servers: &servers,
-        });
-        control.count_plan(
-            &self.attached,
-            answer.as_ref().map(Option::is_some).map_err(|fault| *fault),
-        );
-        answer.ok().flatten()
-    }
-}
-
-impl Seat {
-    fn latencies(&self) -> BTreeMap<String, i32> {
-        let shown = |figures: &Figures| {
-            figures
-                .latency
-                .map_or(-1, |us| us.min(f64::from(i32::MAX)) as i32)
         };
-        self.figures
-            .iter()
-            .map(|(name, figures)| (name.clone(), shown(figures)))
-            .collect()
-    }
-}
-
-impl Figures {
-    /// Responses, and failures, since the time before; moves the smoothed latency on.
-    fn take(&mut self, statistics: &crate::shared::statistics::PerWorker<ServerStatistics>) -> (u64, u64) {
-        let timed = statistics.sum(|own| own.timed_responses.read());
-        let time = statistics.sum(|own| own.response_time.read());
-        let responses = statistics.sum(|own| (1..=5).map(|class| own.responses.read(class)).sum());
-        let without = statistics.sum(|own| {
-            own.connect_failures.read()
-                + own.reuse_aborts.read()
-                + own.response_errors.read()
-                + own.timeouts.read(crate::shared::statistics::Phase::Server)
-        });
-        let failed = without + statistics.sum(|own| own.responses.read(5));
-        let completed = responses + without;
-        if timed > self.timed {
-            let mean = (time - self.time) as f64 / (timed - self.timed) as f64;
-            self.latency = Some(self.latency.map_or(mean, |old| old + LATENCY_GAIN * (mean - old)));
+        let mut answers = Answers::default();
+        let Some(planner) = &mut self.planner else {
+            return answers;
+        };
+        if for_plan {
+            let plan = planner.plan(&view);
+            control.count_plan(
+                &self.attached,
+                plan.as_ref().map(Option::is_some).map_err(|it| *it),
+            );
+            answers.plan = plan.ok().flatten();
         }
-        let since = (
-            completed.saturating_sub(self.completed),
-            failed.saturating_sub(self.failed),
-        );
-        *self = Figures {
-            timed,
-            time,
-            completed,
-            failed,
-            latency: self.latency,
-        };
-        since
+        if for_wishes {
+            let wishes = planner.plan_reuse(&view);
+            control.count_plan(
+                &self.attached,
+                wishes.as_ref().map(Option::is_some).map_err(|it| *it),
+            );
+            let named = |wish: &PoolWish| (entry.table.at(wish.server).server.id, Wishes::from(wish));
+            answers.wishes = wishes.ok().flatten().map(|list| list.iter().map(named).collect());
+        }
+        answers
     }
 }
 
@@ -255,27 +234,38 @@ fn lend(tags: &[(String, String)]) -> Vec<(&str, &str)> {
 }
 
 impl Control {
-    /// Backends whose policy plans or picks, with it.
-    fn planners(&self) -> Vec<(String, Arc<AttachedPolicy>)> {
+    /// Every policy that is asked for plans, or whose picker is shown latencies.
+    fn planners(&self) -> BTreeMap<(String, Asked), Arc<AttachedPolicy>> {
         let generation = self.published.load();
-        let planning = generation.backends.iter().filter_map(|entry| {
-            let policy = entry.policy.as_ref()?;
-            let offers = policy.attached.attachment.offers();
-            (offers.plan || offers.pick).then(|| (entry.table.name.to_string(), policy.attached.clone()))
-        });
-        planning.collect()
+        let mut planners = BTreeMap::new();
+        for entry in &generation.backends {
+            let servers = entry.policy.as_ref().map(|policy| &policy.attached);
+            let connections = entry.reuse_policy.as_ref();
+            let connections = connections.filter(|it| it.attachment.offers().reuse_plan);
+            let both = servers
+                .zip(connections)
+                .is_some_and(|(one, other)| Arc::ptr_eq(one, other));
+            let mut add = |asked, attached: Option<&Arc<AttachedPolicy>>| {
+                let place = (entry.table.name.to_string(), asked);
+                planners.extend(attached.map(|attached| (place, attached.clone())));
+            };
+            if both {
+                add(Asked::Both, servers);
+                continue;
+            }
+            let plans = |it: &&Arc<AttachedPolicy>| {
+                let offers = it.attachment.offers();
+                offers.plan || offers.pick
+            };
+            add(Asked::Servers, servers.filter(plans));
+            add(Asked::Connections, connections);
+        }
+        planners
     }
 
     /// Rises when the servers of a backend are others, or other than they were; not with a plan.
     fn servers_generation(&self, backend: &str) -> u64 {
         self.state.lock().registry.servers_generation(backend)
-    }
-
-    fn plan_interval(&self, backend: &str) -> Duration {
-        let state = self.state.lock();
-        let attached = policies::attachments(&state.config)
-            .find(|(kind, place, _)| *kind == policies::Kind::Backend && *place == backend);
-        attached.map_or(Duration::from_secs(1), |(_, _, policy)| policy.interval)
     }
 
     fn tags(&self, backend: &str) -> Vec<Vec<(String, String)>> {

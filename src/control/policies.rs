@@ -12,7 +12,7 @@
 
 use crate::config::{Config, model};
 use crate::observe::messages::{self, Messages};
-use crate::policy::{Attached, Attachment, Fault, Journal, Level, Setup};
+use crate::policy::{Attached, Attachment, Fault, Journal, Level, Offers, Setup};
 use crate::shared::generation::{AttachedPolicy, OnFault};
 use crate::shared::statistics::{PerWorker, PolicyStatistics};
 use std::collections::BTreeMap;
@@ -71,8 +71,30 @@ pub(super) struct Wanted {
     place: Place,
     settings: model::Policy,
     setup: Setup,
+    uses: Uses,
     statistics: Arc<PerWorker<PolicyStatistics>>,
     now: Option<Arc<Loaded>>,
+}
+
+/// One policy at one place of a config.
+struct Use<'a> {
+    policy: &'a model::Policy,
+    kind: Kind,
+    place: &'a str,
+    uses: Uses,
+}
+
+/// What a place names a policy for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Uses {
+    /// `balance`
+    Servers,
+    /// `reuse-policy`
+    Connections,
+    /// Both.
+    ServersAndConnections,
+    /// `route-policy`
+    Routes,
 }
 
 /// Loads every policy of a config in each of its places, for nothing but to see whether that goes well.
@@ -102,7 +124,13 @@ pub(super) fn load(wanted: &mut [Wanted], loader: Option<&dyn Loader>) -> Vec<St
 impl Policies {
     /// Every place of a config, to be loaded and then to be taken up.
     pub(super) fn wanted(&mut self, config: &Config, workers: u16) -> Vec<Wanted> {
-        let wanted = attachments(config).map(|(kind, at, policy)| {
+        let wanted = attachments(config).map(|one| {
+            let Use {
+                policy,
+                kind,
+                place: at,
+                uses,
+            } = one;
             let place = (policy.name.clone(), kind, at.to_owned());
             let known = self.known.entry(place.clone()).or_insert_with(|| Known {
                 // One shard more: the control thread asks for plans.
@@ -113,6 +141,7 @@ impl Policies {
                 place,
                 settings: policy.clone(),
                 setup: setup(config, policy, kind, at),
+                uses,
                 statistics: known.statistics.clone(),
                 now: known.loaded.clone(),
             }
@@ -162,6 +191,12 @@ impl Policies {
 
 impl Wanted {
     fn load(&self, loader: Option<&dyn Loader>) -> Result<Arc<Loaded>, String> {
+        let loaded = self.loaded(loader)?;
+        self.uses.check(loaded.attached.attachment.offers())?;
+        Ok(loaded)
+    }
+
+    fn loaded(&self, loader: Option<&dyn Loader>) -> Result<Arc<Loaded>, String> {
         let loader = loader.ok_or("this build has no host for WebAssembly components (feature `wasm`)")?;
         let digest = loader.digest(&self.settings)?;
         let same = |loaded: &&Arc<Loaded>| {
@@ -171,12 +206,14 @@ impl Wanted {
             return Ok(loaded.clone());
         }
         let attached = Arc::new(AttachedPolicy {
+            name: self.settings.name.as_str().into(),
             attachment: loader.load(&self.settings, &self.setup)?,
             statistics: self.statistics.clone(),
             on_fault: match self.settings.on_fault {
                 model::OnFault::Fallback => OnFault::Fallback,
                 model::OnFault::Deny => OnFault::Deny,
             },
+            interval: self.settings.interval,
         });
         Ok(Arc::new(Loaded {
             digest,
@@ -184,6 +221,26 @@ impl Wanted {
             setup: self.setup.clone(),
             attached,
         }))
+    }
+}
+
+impl Uses {
+    /// Whether a policy answers what its place would ask it.
+    fn check(self, offers: &Offers) -> Result<(), String> {
+        let for_servers = offers.plan || offers.pick;
+        let for_connections = offers.reuse || offers.reuse_plan;
+        let chooses = matches!(self, Uses::Servers | Uses::ServersAndConnections);
+        let shares = matches!(self, Uses::Connections | Uses::ServersAndConnections);
+        if chooses && !for_servers {
+            return Err("`balance` names it, and it exports neither balance-plan nor balance-pick".into());
+        }
+        if shares && !for_connections {
+            return Err("`reuse-policy` names it, and it exports neither reuse nor reuse-plan".into());
+        }
+        if self == Uses::Routes && !offers.route {
+            return Err("`route-policy` names it, and it does not export route".into());
+        }
+        Ok(())
     }
 }
 
@@ -196,17 +253,35 @@ impl Kind {
     }
 }
 
-/// Every place where a config attaches a policy.
-pub(super) fn attachments(config: &Config) -> impl Iterator<Item = (Kind, &str, &model::Policy)> {
+/// Every place where a config attaches a policy; one that a backend names twice stands there once.
+fn attachments(config: &Config) -> impl Iterator<Item = Use<'_>> {
     let policy = |at: model::PolicyRef| &config.policies[usize::from(at.0)];
-    let backends = config
-        .backends
-        .iter()
-        .filter_map(move |backend| Some((Kind::Backend, backend.name.as_str(), policy(backend.policy?))));
-    let listeners = config
-        .listeners
-        .iter()
-        .filter_map(move |listen| Some((Kind::Listener, listen.name.as_str(), policy(listen.route_policy?))));
+    let backends = config.backends.iter().flat_map(move |backend| {
+        let one = |at, uses| Use {
+            policy: policy(at),
+            kind: Kind::Backend,
+            place: &backend.name,
+            uses,
+        };
+        let (servers, connections) = match (backend.policy, backend.reuse_policy) {
+            (Some(both), Some(other)) if both == other => {
+                (Some(one(both, Uses::ServersAndConnections)), None)
+            }
+            (servers, connections) => (
+                servers.map(|at| one(at, Uses::Servers)),
+                connections.map(|at| one(at, Uses::Connections)),
+            ),
+        };
+        servers.into_iter().chain(connections)
+    });
+    let listeners = config.listeners.iter().filter_map(move |listen| {
+        Some(Use {
+            policy: policy(listen.route_policy?),
+            kind: Kind::Listener,
+            place: &listen.name,
+            uses: Uses::Routes,
+        })
+    });
     backends.chain(listeners)
 }
 

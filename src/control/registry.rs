@@ -7,6 +7,8 @@
 use super::policies::{Kind, Policies};
 use super::settings;
 use crate::config::{Config, model};
+use crate::decide::reuse::{Figures, Wishes};
+use crate::decide::settings::BackendSettings;
 use crate::net::{Address, Connection};
 use crate::policy::{BackendId, Columns, Plan, ServerId, ServerIndex, Shown, State, Table};
 use crate::shared::generation::{
@@ -42,6 +44,8 @@ struct KnownBackend {
     servers_generation: u64,
     /// The plan at work, and the servers that its indices mean.
     plan: Option<(Plan, Vec<ServerId>)>,
+    /// What a plan wants of the connections to its servers; empty without one.
+    wishes: BTreeMap<ServerId, Wishes>,
     /// Smoothed latencies in µs, by name, as they were last shown.
     latencies: BTreeMap<String, i32>,
     /// The tag `zone` of each server, in the table's order.
@@ -53,8 +57,10 @@ pub(super) struct News {
     pub(super) backend: String,
     /// A new plan, or none from now on; the outer `None` where nothing changes.
     pub(super) plan: Option<Option<Plan>>,
-    /// Smoothed latencies in µs, by server; −1 while unknown.
-    pub(super) latencies: BTreeMap<String, i32>,
+    /// What is wanted of connections from now on, nothing if empty; `None` where nothing changes.
+    pub(super) wishes: Option<Vec<(ServerId, Wishes)>>,
+    /// Smoothed latencies in µs, by server; −1 while unknown. `None` where nobody is to be shown them.
+    pub(super) latencies: Option<BTreeMap<String, i32>>,
 }
 
 struct KnownListener {
@@ -108,28 +114,12 @@ impl Registry {
         self.generation += 1;
         let mut backends = former.backends.clone();
         for entry in &mut backends {
-            let Some(news) = news.iter().find(|news| *news.backend == *entry.table.name) else {
+            let name = &entry.table.name;
+            let Some(known) = self.backends.get_mut(&**name) else {
                 continue;
             };
-            let Some(known) = self.backends.get_mut(&news.backend) else {
-                continue;
-            };
-            known.latencies.clone_from(&news.latencies);
-            match &news.plan {
-                Some(Some(plan)) => {
-                    entry.table = Arc::new(entry.table.planned(plan));
-                    known.plan = Some((plan.clone(), ids(&entry.table)));
-                }
-                Some(None) => {
-                    entry.table = Arc::new(entry.table.unplanned());
-                    known.plan = None;
-                }
-                None => {}
-            }
-            known.table = Some(entry.table.clone());
-            if let Some(policy) = &mut entry.policy {
-                policy.shown = known.shown(&entry.table);
-            }
+            let about_it: Vec<&News> = news.iter().filter(|news| *news.backend == **name).collect();
+            about_it.into_iter().for_each(|news| known.take_up(news, entry));
         }
         Generation {
             number: self.generation,
@@ -182,6 +172,7 @@ impl Registry {
                 statistics: Arc::new(PerWorker::new(workers, BackendStatistics::default)),
                 servers_generation: 0,
                 plan: None,
+                wishes: BTreeMap::new(),
                 latencies: BTreeMap::new(),
                 zones: Vec::new(),
             });
@@ -217,7 +208,18 @@ impl Registry {
             }
             _ => {}
         }
+        let reuse_policy = backend
+            .reuse_policy
+            .and_then(|policy| policies.at(&config.policy(policy).name, Kind::Backend, &backend.name));
+        if !reuse_policy
+            .as_ref()
+            .is_some_and(|attached| attached.attachment.offers().reuse_plan)
+        {
+            known.wishes.clear();
+        }
         let table = Arc::new(table);
+        let settings = Arc::new(settings::backend(backend));
+        let planned_figures = known.figures(&table, &settings);
         known.servers_generation += 1;
         known.table = Some(table.clone());
         known.zones = backend.servers.iter().map(zone).collect();
@@ -228,9 +230,11 @@ impl Registry {
         let statistics = known.statistics.clone();
         BackendEntry {
             policy,
+            reuse_policy,
+            planned_figures,
             statistics,
             table,
-            settings: Arc::new(settings::backend(backend)),
+            settings,
             addresses: backend
                 .servers
                 .iter()
@@ -286,6 +290,46 @@ impl Registry {
 }
 
 impl KnownBackend {
+    /// Puts news of this backend into its entry of the next generation.
+    fn take_up(&mut self, news: &News, entry: &mut BackendEntry<Connection, Address>) {
+        match &news.plan {
+            Some(Some(plan)) => {
+                entry.table = Arc::new(entry.table.planned(plan));
+                self.plan = Some((plan.clone(), ids(&entry.table)));
+            }
+            Some(None) => {
+                entry.table = Arc::new(entry.table.unplanned());
+                self.plan = None;
+            }
+            None => {}
+        }
+        self.table = Some(entry.table.clone());
+        if let Some(wishes) = &news.wishes {
+            self.wishes = wishes.iter().copied().collect();
+            entry.planned_figures = self.figures(&entry.table, &entry.settings);
+        }
+        if let Some(latencies) = &news.latencies {
+            self.latencies.clone_from(latencies);
+            if let Some(policy) = &mut entry.policy {
+                policy.shown = self.shown(&entry.table);
+            }
+        }
+    }
+
+    /// What the plan makes of the configured figures; `None` without one.
+    fn figures(
+        &self,
+        table: &BackendTable<Connection>,
+        settings: &BackendSettings,
+    ) -> Option<Arc<[Figures]>> {
+        let configured = settings.pool.figures;
+        let of = |entry: &Entry<Connection>| {
+            let wishes = self.wishes.get(&entry.server.id);
+            wishes.map_or(configured, |wishes| configured.with(wishes))
+        };
+        (!self.wishes.is_empty()).then(|| table.entries.iter().map(of).collect())
+    }
+
     /// The servers as policies see them.
     fn shown(&self, table: &Arc<BackendTable<Connection>>) -> ShownTable {
         let mut columns = Columns::default();

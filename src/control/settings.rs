@@ -68,6 +68,7 @@ pub(super) fn backend(backend: &model::Backend) -> BackendSettings {
 fn pool(pool: &model::Pool) -> PoolSettings {
     PoolSettings {
         mode: pool.reuse,
+        overriding: pool.overriding,
         figures: Figures {
             idle_reserve: pool.low,
             idle_max: pool.max,

@@ -4,7 +4,7 @@
 
 use super::edit::Edits;
 use super::exchange::Effort;
-use super::reuse::{Figures, KeepRule, Mode};
+use super::reuse::{Figures, KeepRule, Mode, Override};
 use super::route::RouteTable;
 use super::template::Template;
 pub use crate::http1::Limits;
@@ -72,6 +72,8 @@ pub enum Forwarded {
 pub struct PoolSettings {
     /// How they are shared between clients (`reuse`).
     pub mode: Mode,
+    /// Whether a policy may loosen that (`reuse-override`).
+    pub overriding: Override,
     /// Limits and targets (`pool-low-conn`, `pool-max-conn`).
     pub figures: Figures,
     /// How the room for idle ones is divided (`pool-keep`).

@@ -7,9 +7,11 @@
 use super::key::PoolKey;
 use super::statistics::{BackendStatistics, ListenerStatistics, PerWorker, PolicyStatistics};
 use super::table::BackendTable;
+use crate::decide::reuse::Figures;
 use crate::decide::settings::{BackendSettings, ListenerSettings};
-use crate::policy::{Attachment, Shown};
+use crate::policy::{Attachment, ServerIndex, Shown};
 use crate::sync::Arc;
+use std::time::Duration;
 
 /// A listener, by its name, for the life of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,12 +19,16 @@ pub struct ListenerId(pub u16);
 
 /// A policy at one backend or listener, for as long as its component and its configuration stay the same.
 pub struct AttachedPolicy {
+    /// Its name in the configuration.
+    pub name: Box<str>,
     /// Who makes its instances.
     pub attachment: Arc<dyn Attachment>,
     /// What is counted of it.
     pub statistics: Arc<PerWorker<PolicyStatistics>>,
     /// What becomes of a request when a route policy fails.
     pub on_fault: OnFault,
+    /// Time between two questions for a plan.
+    pub interval: Duration,
 }
 
 impl std::fmt::Debug for AttachedPolicy {
@@ -79,6 +85,10 @@ pub struct BackendEntry<C, A> {
     pub keys: Arc<[PoolKey]>,
     /// Its policy, if it has one.
     pub policy: Option<BackendPolicy>,
+    /// Who is asked about connections, if anybody is; the same as `policy` where one policy does both.
+    pub reuse_policy: Option<Arc<AttachedPolicy>>,
+    /// What a plan made of the settings' figures, in the table's order; `None` where there is none.
+    pub planned_figures: Option<Arc<[Figures]>>,
     /// Who chose its servers.
     pub statistics: Arc<PerWorker<BackendStatistics>>,
 }
@@ -110,7 +120,20 @@ impl<C, A> Clone for BackendEntry<C, A> {
             addresses: self.addresses.clone(),
             keys: self.keys.clone(),
             policy: self.policy.clone(),
+            reuse_policy: self.reuse_policy.clone(),
+            planned_figures: self.planned_figures.clone(),
             statistics: self.statistics.clone(),
+        }
+    }
+}
+
+impl<C, A> BackendEntry<C, A> {
+    /// Limits and targets of the connections to a server: a plan's, or else the configured ones.
+    #[inline]
+    pub fn figures(&self, server: ServerIndex) -> Figures {
+        match &self.planned_figures {
+            None => self.settings.pool.figures,
+            Some(planned) => planned[server.at()],
         }
     }
 }
