@@ -152,13 +152,14 @@ impl Worker {
             .effort;
         let response_edits = self.prepare_response_edits(&incoming, backend);
         let attributes = self.gather_for_picker(&incoming, backend, head);
-        let pool_name = match self.pool_name(&incoming, backend) {
-            Ok(name) => name,
+        let mut sharing = match self.configured_sharing(&incoming, backend) {
+            Ok(sharing) => sharing,
             Err(ControlCharacter) => {
                 self.buffers.give(out);
                 return self.answer_plainly(key, 400, head, bytes, account);
             }
         };
+        self.ask_sharer(&incoming, backend, head, &mut sharing);
         self.tables.hold(place);
         let exchange = self.exchanges.insert(Live {
             machine: Exchange::new(effort),
@@ -179,7 +180,7 @@ impl Worker {
             input: Vec::new(),
             response_edits,
             attributes,
-            pool_name,
+            sharing,
             pool_key: None,
             asked: false,
             server_keeps: false,
@@ -221,27 +222,6 @@ impl Worker {
     fn refuse_body(&mut self, key: Key, error: BodyError, consumed: usize) -> usize {
         self.refuse(key, Cause::Body(error));
         consumed
-    }
-
-    /// What the request's connection must have in common with it (`pool-conn-name`).
-    fn pool_name(
-        &mut self,
-        incoming: &Incoming<'_>,
-        backend: BackendRef,
-    ) -> Result<Option<Vec<u8>>, ControlCharacter> {
-        let Worker { tables, buffers, .. } = self;
-        let settings = &tables.get(incoming.place).backends[usize::from(backend.0)].settings;
-        let Some(template) = &settings.pool.name else {
-            return Ok(None);
-        };
-        let mut name = buffers.small();
-        match template.render(&incoming.asked, &mut name) {
-            Ok(()) => Ok(Some(name)),
-            Err(refused) => {
-                buffers.give(name);
-                Err(refused)
-            }
-        }
     }
 
     /// What the backend's policy asked to see, if it is to be asked: kept for every attempt.

@@ -5,11 +5,15 @@
 
 use super::Worker;
 use super::attributes::{self, Source};
+use super::begin::Incoming;
 use super::policies;
+use super::sharing::Sharing;
+use crate::decide::reuse::Looser;
 use crate::decide::route::BackendRef;
 use crate::http1::RequestHead;
 use crate::net::Key;
-use crate::policy::{Asked, Draw, Edits, Fault, Policy, RouteAsked, ServerIndex, Table, Target};
+use crate::observe::messages::Level;
+use crate::policy::{Asked, Draw, Edits, Fault, Nth, Policy, RouteAsked, ServerIndex, Table, Target};
 use crate::shared::generation::{AttachedPolicy, OnFault};
 use crate::shared::table::Source as Decider;
 
@@ -194,6 +198,96 @@ impl Worker {
         };
         self.after_guest(answer.err());
         consulted
+    }
+
+    /// What the backend's policy wants of the request's connections, if it is asked about them: put into `sharing`, which
+    /// is as configured.
+    pub(super) fn ask_sharer(
+        &mut self,
+        incoming: &Incoming<'_>,
+        backend: BackendRef,
+        head: &RequestHead,
+        sharing: &mut Sharing,
+    ) {
+        let generation = self.tables.get(incoming.place);
+        let entry = &generation.backends[usize::from(backend.0)];
+        if let Some(attached) = &entry.reuse_policy
+            && attached.attachment.offers().reuse
+        {
+            let fault = self.follow_sharer(incoming, backend, head, sharing);
+            self.after_guest(fault);
+        }
+    }
+
+    fn follow_sharer(
+        &mut self,
+        incoming: &Incoming<'_>,
+        backend: BackendRef,
+        head: &RequestHead,
+        sharing: &mut Sharing,
+    ) -> Option<Fault> {
+        let (worker, now) = (self.id, self.policy_now());
+        let Worker {
+            tables,
+            sessions,
+            random,
+            policies,
+            gathered,
+            buffers,
+            messages,
+            ..
+        } = self;
+        let generation = tables.get(incoming.place);
+        let entry = &generation.backends[usize::from(backend.0)];
+        let wanted = entry.reuse_policy.as_ref()?;
+        let (policy, attached) = policies.sharer(entry.table.id, wanted)?.ask(now)?;
+        let offers = attached.attachment.offers();
+        let session = sessions.get(incoming.key)?;
+        let source = Source {
+            head,
+            bytes: incoming.bytes,
+            client: incoming.asked.client,
+            listener: &generation.listener(session.listener)?.name,
+            backend: Some(&entry.table.name),
+        };
+        gathered.clear();
+        attributes::gather(&offers.attributes, source, gathered);
+        let count = offers.attributes.len();
+        let values = attributes::values(gathered, count);
+        let asked = Asked {
+            now,
+            seed: seed(random),
+            attributes: &values[..count],
+        };
+        let nth = if session.requests == 1 {
+            Nth::First
+        } else {
+            Nth::Later
+        };
+        let statistics = attached.statistics.of(worker);
+        statistics.calls.count();
+        let preference = match policy.prefer(&asked, nth) {
+            Ok(Some(preference)) => preference,
+            Ok(None) => {
+                statistics.abstained.count();
+                return None;
+            }
+            Err(fault) => {
+                policies::count(attached, worker, fault);
+                return Some(fault);
+            }
+        };
+        let allowed = entry.settings.pool.overriding;
+        if let Err(Looser) = sharing.follow(&preference, &values, allowed, || buffers.small()) {
+            policies::count(attached, worker, Fault::Looser);
+            let fields: crate::observe::messages::Fields = &[
+                ("policy", &attached.name),
+                ("at", &entry.table.name),
+                ("reason", &Fault::Looser.word()),
+            ];
+            messages.say(Level::Warn, "a wish of a policy was not granted", fields);
+        }
+        None
     }
 
     /// A guest that was cut has used up time that the turn's clock does not know of (decision 0004).

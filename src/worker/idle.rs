@@ -84,10 +84,11 @@ impl Worker {
     /// The figures of a server of the current generation, and the time between two purges. Where nothing may be idle
     /// any more, what was parked before goes soon.
     fn purging(&self, id: ServerId) -> Option<(Figures, NonZeroU64)> {
-        let backend = self.homes.get(id.0 as usize).copied().flatten()?;
+        let home = self.homes.get(id.0 as usize).copied().flatten()?;
         let current = self.tables.get(self.tables.current());
-        let pool = &current.backends[usize::from(backend)].settings.pool;
-        Some((pool.figures, pool.purge_delay.unwrap_or(SOON)))
+        let entry = &current.backends[usize::from(home.backend)];
+        let delay = entry.settings.pool.purge_delay.unwrap_or(SOON);
+        Some((entry.figures(home.index), delay))
     }
 
     /// Closes the oldest idle connection of a server (POOL-50).

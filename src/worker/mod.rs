@@ -15,6 +15,8 @@
 //!   parking.rs   the keep rule, events of parked connections, servers that go
 //!   private.rs   connections of one client alone
 //!   idle.rs      purge and eviction
+//!   sharing.rs   how the connections of one request may be shared
+//!   preconnect.rs  connections that a plan wants to be there in advance
 //!   relay.rs     bytes both ways: the hot path
 //!   deadline.rs  which limit ends the present phase
 //!   report.rs    what a finished request leaves behind
@@ -32,10 +34,12 @@ mod edits;
 mod idle;
 mod parking;
 mod policies;
+mod preconnect;
 mod private;
 mod relay;
 mod report;
 mod session;
+mod sharing;
 mod tables;
 mod upstream;
 
@@ -46,7 +50,7 @@ use crate::net::{
 };
 use crate::observe::batch::Batcher;
 use crate::observe::messages::{Level, Messages};
-use crate::policy::{ServerId, WorkerId};
+use crate::policy::{ServerId, ServerIndex, WorkerId};
 use crate::shared::buffers::CommonBuffers;
 use crate::shared::generation::{Generation, ListenerId};
 use crate::shared::key::KeyCache;
@@ -142,6 +146,13 @@ const ROUNDS: u32 = 16;
 /// How often the wall clock is read again, in µs.
 const WALL_EVERY: Micros = 1_000_000;
 
+/// Where a server is in a generation.
+#[derive(Clone, Copy, Debug)]
+struct Home {
+    backend: u16,
+    index: ServerIndex,
+}
+
 /// One worker thread's everything.
 #[derive(Debug)]
 pub struct Worker {
@@ -156,14 +167,15 @@ pub struct Worker {
     tables: tables::Tables,
     /// By [`ServerId`]: every server of a generation in use.
     servers: Vec<Option<Arc<Server<Connection>>>>,
-    /// By [`ServerId`]: its backend in the current generation.
-    homes: Vec<Option<u16>>,
+    /// By [`ServerId`]: where it is in the current generation.
+    homes: Vec<Option<Home>>,
     registrars: Arc<[Registrar]>,
     strays: Arc<Strays<Key>>,
     stray_keys: Vec<Key>,
     keys: KeyCache,
     purges: idle::Purges,
     doomed: idle::Doomed,
+    preconnects: preconnect::Preconnects,
     listeners: Vec<accept::Listening>,
     accept_resume: Micros,
     sessions: Slab<Session>,
@@ -222,6 +234,7 @@ impl Worker {
             keys: KeyCache::default(),
             purges: idle::Purges::default(),
             doomed: idle::Doomed::default(),
+            preconnects: preconnect::Preconnects::default(),
             listeners: Vec::new(),
             accept_resume: session::NEVER,
             sessions: Slab::default(),
@@ -255,6 +268,7 @@ impl Worker {
         worker.read_wall_clock();
         worker.learn_servers();
         worker.take_up_policies();
+        worker.learn_preconnects();
         worker
     }
 
@@ -299,6 +313,7 @@ impl Worker {
         self.refresh();
         self.expire_timers();
         self.purge_idle();
+        self.preconnect();
         self.close_doomed(self.measures.depth);
         self.free_strays();
         self.accept_all();
@@ -320,7 +335,8 @@ impl Worker {
             .next_deadline()
             .unwrap_or(session::NEVER)
             .min(self.accept_resume)
-            .min(self.purges.next());
+            .min(self.purges.next())
+            .min(self.preconnects.next());
         if next == session::NEVER {
             return None;
         }
@@ -369,7 +385,10 @@ impl Worker {
                     let session = *session;
                     self.enqueue(session);
                 }
-                Some(Upstream::Private { connection, .. }) => {
+                Some(
+                    Upstream::Private { connection, .. }
+                    | Upstream::Opening(preconnect::Opening { connection, .. }),
+                ) => {
                     connection.stream.mark(event);
                     self.parked_events.push(key);
                 }
@@ -509,6 +528,7 @@ impl Worker {
         self.take_up_policies();
         self.pin_sessions(former, &generation);
         self.close_retired_pools(&generation);
+        self.learn_preconnects();
         self.tables.drop_if_unused(former);
     }
 
@@ -536,7 +556,7 @@ impl Worker {
         let generation = self.tables.get(self.tables.current()).clone();
         self.homes.fill(None);
         for (backend, entry) in generation.backends.iter().enumerate() {
-            for server in entry.table.entries.iter().map(|known| &known.server) {
+            for (at, server) in entry.table.entries.iter().map(|known| &known.server).enumerate() {
                 let ServerId(place) = server.id;
                 let place = place as usize;
                 if self.servers.len() <= place {
@@ -544,7 +564,10 @@ impl Worker {
                     self.homes.resize(place + 1, None);
                 }
                 self.servers[place].get_or_insert_with(|| server.clone());
-                self.homes[place] = Some(backend as u16);
+                self.homes[place] = Some(Home {
+                    backend: backend as u16,
+                    index: ServerIndex(at as u16),
+                });
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What becomes of a server connection whose request is over, and of those that lie parked: the keep rule, events on
 //! idle ones, servers that go.
 
-use super::session::{Live, Upstream};
+use super::session::{Held, Live, Upstream};
 use super::{Current, Worker};
 use crate::decide::reuse::{self, CloseReason, Mode, Proven, Released};
 use crate::net::{Key, Read};
@@ -42,7 +42,7 @@ impl Worker {
         let state = self.present_state(live, index);
         let maintenance = state.is_none_or(|state| state == Admin::Maint);
         let released = Released {
-            mode: settings.mode,
+            mode: live.sharing.mode,
             private,
             maintenance,
             purge_delay: settings.purge_delay.is_some(),
@@ -52,13 +52,15 @@ impl Worker {
             proven: Proven::after(requests),
             reuses_left: reuse::reuses_left(settings.max_reuse, requests),
             descriptors: self.descriptors(),
-            figures: settings.figures,
+            figures: self.backend(live).figures(index),
             rule: settings.keep,
         };
         let delay = settings.purge_delay;
+        // What a policy has once kept to this client is never lent to another, whatever this request may do.
+        let own = live.account.held == Held::Private;
         let refused = if ended {
             CloseReason::Remote
-        } else if private || settings.mode == Mode::Never {
+        } else if private || own || live.sharing.mode == Mode::Never {
             match self.keep_private(key, session, self.key_of(live, index).clone(), &released) {
                 Ok(()) => return Ok(()),
                 Err(reason) => reason,
@@ -172,6 +174,7 @@ impl Worker {
                     self.drop_private(key, of_idle(&found));
                 }
             }
+            Some(Upstream::Opening(_)) => self.opening_event(key),
             Some(Upstream::Lent { .. }) | None => {}
         }
     }
@@ -208,6 +211,7 @@ impl Worker {
     pub(super) fn forget_pools(&mut self) {
         let known: Vec<ServerId> = self.servers.iter().flatten().map(|server| server.id).collect();
         known.into_iter().for_each(|id| self.drain_pool(id));
+        self.forget_openings();
         self.close_doomed(usize::MAX);
     }
 }

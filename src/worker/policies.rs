@@ -1,11 +1,13 @@
-//! The policy instances of one worker: one for each backend that picks and each listener that routes.
+//! The policy instances of one worker: one for each backend that picks, each that is asked how
+//! connections are shared, and each listener that routes.
 //!
 //! They are made, shown the table and dropped between two requests, when the worker takes up a generation. An
 //! attachment that stays the same keeps its instance and all its state.
 
 use super::{Current, Worker};
-use crate::policy::{Fault, Policy, WorkerId};
-use crate::shared::generation::{AttachedPolicy, ListenerId};
+use crate::net::{Address, Connection};
+use crate::policy::{BackendId, Fault, Policy, WorkerId};
+use crate::shared::generation::{AttachedPolicy, BackendEntry, ListenerId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,9 +15,17 @@ use std::time::Duration;
 #[derive(Default)]
 pub(super) struct Policies {
     /// By backend id.
-    pickers: Vec<Option<Instance>>,
+    backends: Vec<OfBackend>,
     /// By listener id.
     routers: Vec<Option<Instance>>,
+}
+
+/// The instances of one backend. A policy that picks and says how connections are shared is one instance, with all its
+/// state: it stands in the first place.
+#[derive(Default)]
+struct OfBackend {
+    picker: Option<Instance>,
+    sharer: Option<Instance>,
 }
 
 /// One instance.
@@ -29,13 +39,13 @@ pub(super) struct Instance {
 
 impl std::fmt::Debug for Policies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let live = |list: &[Option<Instance>]| list.iter().flatten().count();
-        write!(
-            f,
-            "Policies({} pick, {} route)",
-            live(&self.pickers),
-            live(&self.routers)
-        )
+        let (mut pick, mut share) = (0, 0);
+        for backend in &self.backends {
+            pick += usize::from(backend.picker.is_some());
+            share += usize::from(backend.sharer.is_some());
+        }
+        let route = self.routers.iter().flatten().count();
+        write!(f, "Policies({pick} pick, {share} only share, {route} route)")
     }
 }
 
@@ -51,7 +61,20 @@ impl Instance {
 impl Policies {
     /// The instance that picks for a backend.
     pub(super) fn picker(&mut self, backend: usize) -> Option<&mut Instance> {
-        self.pickers.get_mut(backend)?.as_mut()
+        self.backends.get_mut(backend)?.picker.as_mut()
+    }
+
+    /// The instance of a policy that says how the connections of a backend are shared.
+    pub(super) fn sharer(
+        &mut self,
+        backend: BackendId,
+        wanted: &Arc<AttachedPolicy>,
+    ) -> Option<&mut Instance> {
+        let OfBackend { picker, sharer } = self.backends.get_mut(backend.0 as usize)?;
+        [sharer, picker]
+            .into_iter()
+            .flatten()
+            .find(|instance| Arc::ptr_eq(&instance.attached, wanted))
     }
 
     /// The instance that routes for a listener.
@@ -61,32 +84,18 @@ impl Policies {
 
     /// Takes up a generation: instances of what is new, none of what is gone, tables shown where they changed.
     pub(super) fn take_up(&mut self, generation: &Current, worker: WorkerId, now: Duration) {
-        let backends = generation
+        let ids = generation
             .backends
             .iter()
-            .map(|entry| entry.table.id.0 as usize + 1)
-            .max()
-            .unwrap_or(0);
-        let mut pickers: Vec<Option<Instance>> = (0..backends).map(|_| None).collect();
+            .map(|entry| entry.table.id.0 as usize + 1);
+        let mut backends = Vec::new();
+        backends.resize_with(ids.max().unwrap_or(0), OfBackend::default);
         for entry in &generation.backends {
             let at = entry.table.id.0 as usize;
-            let Some(policy) = &entry.policy else { continue };
-            if !policy.attached.attachment.offers().pick {
-                continue;
-            }
-            let kept = self.pickers.get_mut(at).and_then(Option::take);
-            let Some(mut instance) = renew(kept, &policy.attached, worker, now) else {
-                continue;
-            };
-            if instance.shown != entry.table.generation {
-                instance.shown = entry.table.generation;
-                if let Err(fault) = instance.policy.table(&policy.shown.0, now) {
-                    count(&policy.attached, worker, fault);
-                }
-            }
-            pickers[at] = Some(instance);
+            let kept = self.backends.get_mut(at).map(std::mem::take).unwrap_or_default();
+            backends[at] = kept.taken_up(entry, worker, now);
         }
-        self.pickers = pickers;
+        self.backends = backends;
         let mut routers: Vec<Option<Instance>> = generation.listeners.iter().map(|_| None).collect();
         for (at, entry) in generation.listeners.iter().enumerate() {
             let policy = entry.as_ref().and_then(|entry| entry.policy.as_ref());
@@ -96,6 +105,47 @@ impl Policies {
             }
         }
         self.routers = routers;
+    }
+}
+
+impl OfBackend {
+    /// What becomes of them with a new entry: who is asked the same as before keeps its instance, whatever else it is
+    /// asked.
+    fn taken_up(
+        self,
+        entry: &BackendEntry<Connection, Address>,
+        worker: WorkerId,
+        now: Duration,
+    ) -> OfBackend {
+        let picks = entry
+            .policy
+            .as_ref()
+            .filter(|policy| policy.attached.attachment.offers().pick);
+        let shares = entry.reuse_policy.as_ref().filter(|attached| {
+            let both = picks.is_some_and(|policy| Arc::ptr_eq(&policy.attached, attached));
+            attached.attachment.offers().reuse && !both
+        });
+        let mut kept = [self.picker, self.sharer];
+        let mut renewed = |attached: &Arc<AttachedPolicy>| {
+            let is_it = |place: &&mut Option<Instance>| {
+                place
+                    .as_ref()
+                    .is_some_and(|instance| Arc::ptr_eq(&instance.attached, attached))
+            };
+            let found = kept.iter_mut().find(is_it).and_then(Option::take);
+            renew(found, attached, worker, now)
+        };
+        let mut picker = picks.and_then(|policy| renewed(&policy.attached));
+        if let (Some(instance), Some(policy)) = (&mut picker, picks)
+            && instance.shown != entry.table.generation
+        {
+            instance.shown = entry.table.generation;
+            if let Err(fault) = instance.policy.table(&policy.shown.0, now) {
+                count(&policy.attached, worker, fault);
+            }
+        }
+        let sharer = shares.and_then(renewed);
+        OfBackend { picker, sharer }
     }
 }
 

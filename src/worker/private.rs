@@ -6,11 +6,12 @@ use super::session::Upstream;
 use crate::decide::reuse::{CloseReason, Released, keep_private};
 use crate::http1::ResponseHead;
 use crate::net::Key;
-use crate::policy::{ServerId, ServerIndex};
+use crate::policy::{Fresh, ServerId, ServerIndex};
 use crate::shared::key::PoolKey;
 
 impl Worker {
-    /// Takes one of the session's own connections to a server, with the exchange's key; tells its slot.
+    /// Takes one of the session's own connections to a server, with the exchange's key; tells its slot. A request that
+    /// wants a fresh one takes an authenticated one all the same: on another it would have to begin anew.
     pub(super) fn lend_private(
         &mut self,
         exchange: Key,
@@ -22,9 +23,16 @@ impl Worker {
         if own.is_empty() {
             return None;
         }
-        let wanted = self.key_of(self.exchanges.get(exchange)?, index);
+        let live = self.exchanges.get(exchange)?;
+        let wanted = self.key_of(live, index);
+        let any = live.sharing.fresh == Fresh::No;
         let fits = |home: &Key| match self.upstreams.get(*home) {
-            Some(Upstream::Private { server: of, key, .. }) => *of == server && key == wanted,
+            Some(Upstream::Private {
+                server: of,
+                key,
+                private,
+                ..
+            }) => *of == server && key == wanted && (any || *private),
             _ => false,
         };
         let at = own.iter().position(fits)?;

@@ -1,6 +1,8 @@
 //! One client connection and the request that is in progress on it: the data, without the doing.
 
 use super::edits::ResponseEdits;
+use super::preconnect::Opening;
+use super::sharing::Sharing;
 use crate::decide::exchange::{Exchange, ResponseSide, Timer};
 use crate::decide::reuse::{CloseReason, OpenReason};
 use crate::http1::{Body, Method, Version};
@@ -124,8 +126,8 @@ pub(super) struct Live {
     pub(super) response_edits: Option<ResponseEdits>,
     /// What the backend's policy asked to see of the request; `None` where none is asked.
     pub(super) attributes: Option<Vec<u8>>,
-    /// What a connection must have in common with the request beside its server (`pool-conn-name`).
-    pub(super) pool_name: Option<Vec<u8>>,
+    /// How its connections may be shared.
+    pub(super) sharing: Sharing,
     /// The key of its connection, where it is not its server's own.
     pub(super) pool_key: Option<PoolKey>,
     /// Whether the server was the policy's choice.
@@ -238,6 +240,8 @@ pub(super) enum Upstream {
         ticket: Option<Ticket>,
         server: ServerId,
     },
+    /// It is being opened for nobody yet.
+    Opening(Opening),
     /// It is idle and belongs to one session.
     Private {
         connection: Connection,

@@ -8,7 +8,7 @@ use super::session::{Held, Live, Upstream};
 use crate::decide::exchange::{Closing, ConnectFailure, Event};
 use crate::decide::reuse::{self, CloseReason, Descriptors, Gate, OpenReason, Retryable};
 use crate::net::{Connection, Key, Kind, Stream, Token};
-use crate::policy::{ServerId, ServerIndex, WorkerId};
+use crate::policy::{Fresh, ServerId, ServerIndex, WorkerId};
 use crate::shared::key::PoolKey;
 use crate::shared::pool::Found;
 
@@ -68,11 +68,14 @@ impl Worker {
         } else {
             Retryable::No
         };
-        let wanted = reuse::wanted(settings.pool.mode, retryable)?;
+        if live.sharing.fresh == Fresh::Yes {
+            return Err(OpenReason::Fresh);
+        }
+        let wanted = reuse::wanted(live.sharing.mode, retryable)?;
         let gate = Gate {
             sharing: self.process.sharing(),
             reverse: false,
-            figures: settings.pool.figures,
+            figures: entry.figures(index),
             descriptors,
         };
         let key = live.pool_key.as_ref().unwrap_or(&entry.keys[index.at()]);
@@ -106,12 +109,8 @@ impl Worker {
             server: id,
         });
         connection.home = home;
-        let token = Token {
-            kind: Kind::Server,
-            key: home,
-        };
         if left
-            .and_then(|()| self.poller.register(&mut connection.stream, token))
+            .and_then(|()| self.poller.register(&mut connection.stream, token(home)))
             .is_err()
         {
             self.upstreams.remove(home);
@@ -154,10 +153,11 @@ impl Worker {
             ..
         } = self;
         if let Some(live) = exchanges.get_mut(exchange)
-            && let Some(name) = &live.pool_name
+            && live.sharing.has_key()
         {
             let base = &tables.get(live.generation).backends[usize::from(live.backend)].keys[index.at()];
-            live.pool_key = Some(keys.with(process.key_secret(), base, Some(name), None));
+            let (name, tag) = (live.sharing.name.as_deref(), live.sharing.tag.as_deref());
+            live.pool_key = Some(keys.with(process.key_secret(), base, name, tag));
         }
     }
 
@@ -199,13 +199,7 @@ impl Worker {
         live.account.connect_began = self.now;
         live.account.held = Held::New(reason);
         let stream = opened.and_then(|mut stream| {
-            self.poller.register(
-                &mut stream,
-                Token {
-                    kind: Kind::Server,
-                    key: home,
-                },
-            )?;
+            self.poller.register(&mut stream, token(home))?;
             Ok(stream)
         });
         match stream {
@@ -316,8 +310,16 @@ impl Worker {
         let key = self.exchanges.get(exchange)?.upstream?;
         match self.upstreams.get_mut(key)? {
             Upstream::Lent { connection, .. } => Some(&mut connection.stream),
-            Upstream::Parked { .. } | Upstream::Private { .. } => None,
+            Upstream::Parked { .. } | Upstream::Opening(_) | Upstream::Private { .. } => None,
         }
+    }
+}
+
+/// How events name a server connection.
+pub(super) fn token(home: Key) -> Token {
+    Token {
+        kind: Kind::Server,
+        key: home,
     }
 }
 
