@@ -25,4 +25,6 @@ mod reload;
 mod retries;
 mod routing;
 mod sharing;
+#[cfg(feature = "wasm")]
+mod tenancy;
 mod tunnels;

@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 
 #[path = "../wasm/guests.rs"]
 #[allow(dead_code, reason = "shared with the tests of the host, which use all of it")]
-mod guests;
+pub(crate) mod guests;
 
 /// Files of one test, removed with it.
-struct Files(tempfile::TempDir);
+pub(crate) struct Files(tempfile::TempDir);
 
 impl Files {
-    fn new() -> Files {
+    pub(crate) fn new() -> Files {
         Files(tempfile::tempdir().expect("a temporary folder"))
     }
 
-    fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.0.path()
     }
 
@@ -23,18 +23,18 @@ impl Files {
         self.folder().join(name)
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
         std::fs::write(self.path(name), bytes).expect("written");
         self.path(name)
     }
 }
 
 /// A component that is shipped with the sources.
-fn shipped(name: &str) -> PathBuf {
+pub(crate) fn shipped(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("plugins/{name}/{name}.wasm"))
 }
 
-fn policy(name: &str, component: &Path, keys: &str) -> String {
+pub(crate) fn policy(name: &str, component: &Path, keys: &str) -> String {
     format!(
         "[policy.{name}]\ncomponent = \"{}\"\n{keys}\n",
         component.display()
@@ -57,7 +57,7 @@ fn before(origins: &[Origin; 3], balance: &str, more: &str) -> Setup {
         .more(more)
 }
 
-fn faults(proxy: &Proxy, reason: &str) -> f64 {
+pub(crate) fn faults(proxy: &Proxy, reason: &str) -> f64 {
     metrics(proxy).sum("policy_faults_total", &[("reason", reason)])
 }
 

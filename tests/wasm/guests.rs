@@ -8,6 +8,11 @@ pub(crate) enum World {
     Picker,
     Router,
     Planner,
+    Sharer,
+    Stocker,
+    /// All interfaces: it picks with `body` and says how connections are shared with `sharing`; the others have no
+    /// opinion.
+    Whole,
 }
 
 /// The pieces of a guest: bodies of functions, and what stands before them.
@@ -21,6 +26,8 @@ pub(crate) struct Guest {
     /// What `body` declares.
     pub(crate) locals: &'static str,
     pub(crate) body: &'static str,
+    /// How connections are shared, of a whole guest.
+    pub(crate) sharing: &'static str,
 }
 
 /// Answers with the pair of numbers on the stack.
@@ -66,6 +73,9 @@ impl World {
             World::Picker => "picker",
             World::Router => "router",
             World::Planner => "planner",
+            World::Sharer => "sharer",
+            World::Stocker => "stocker",
+            World::Whole => "policy",
         }
     }
 }
@@ -81,6 +91,7 @@ impl Guest {
             table: "",
             locals: "",
             body,
+            sharing: "(call $preference (i32.const -1) (i32.const -1) (i32.const -1) (i32.const -1))",
         }
     }
 
@@ -100,6 +111,22 @@ impl Guest {
         }
     }
 
+    /// Says with that body how connections are shared.
+    pub(crate) fn sharer(body: &'static str) -> Guest {
+        Guest {
+            world: World::Sharer,
+            ..Guest::picker(body)
+        }
+    }
+
+    /// Says with that body how many connections there are to be.
+    pub(crate) fn stocker(body: &'static str) -> Guest {
+        Guest {
+            world: World::Stocker,
+            ..Guest::picker(body)
+        }
+    }
+
     /// As a component.
     pub(crate) fn component(&self) -> Vec<u8> {
         let module = wat::parse_str(self.text()).expect("a guest is correct text");
@@ -108,7 +135,7 @@ impl Guest {
 
     fn imports(&self) -> &'static str {
         match self.world {
-            World::Picker => concat!(
+            World::Picker | World::Whole => concat!(
                 r#"(import "forebay:policy/log@0.1.0" "write" (func $log (param i32 i32 i32)))"#,
                 r#"(import "forebay:policy/request@0.1.0" "attribute" (func $attribute (param i32 i32)))"#,
                 r#"(import "forebay:policy/request@0.1.0" "length" (func $length (param i32) (result i32)))"#,
@@ -123,12 +150,31 @@ impl Guest {
                 r#"(import "forebay:policy/edits@0.1.0" "set" (func $set (param i32 i32 i32 i32)))"#,
                 r#"(import "forebay:policy/edits@0.1.0" "remove" (func $remove (param i32 i32)))"#,
             ),
-            World::Planner => "",
+            World::Sharer => concat!(
+                r#"(import "forebay:policy/request@0.1.0" "length" (func $length (param i32) (result i32)))"#,
+                r#"(import "forebay:policy/request@0.1.0" "attribute" (func $attribute (param i32 i32)))"#,
+            ),
+            World::Planner | World::Stocker => "",
         }
     }
 
     fn exports(&self) -> String {
         match self.world {
+            World::Whole => {
+                let silent = "(i32.store8 (i32.const 400) (i32.const 0)) (i32.const 400)";
+                let unrouted = "(call $decision (i32.const -1) (i32.const -1) (i32.const 0))";
+                let others = [
+                    Guest::planner(silent),
+                    Guest::router(unrouted),
+                    Guest::sharer(self.sharing),
+                    Guest::stocker(silent),
+                ];
+                let picker = Guest {
+                    world: World::Picker,
+                    ..self.clone()
+                };
+                others.iter().chain([&picker]).map(Guest::exports).collect()
+            }
             World::Picker => format!(
                 r#"(func (export "forebay:policy/balance-pick@0.1.0#table")
                      (param $names i32) (param $count i32) {} (global.set $count (local.get $count)) {})
@@ -151,6 +197,20 @@ impl Guest {
             ),
             World::Planner => format!(
                 r#"(func (export "forebay:policy/balance-plan@0.1.0#plan")
+                     (param $now i64) (param $servers i32) (param $count i32) (result i32)
+                     (global.set $free (i32.const 8192)) {})"#,
+                self.body
+            ),
+            World::Sharer => format!(
+                r#"(func (export "forebay:policy/reuse@0.1.0#prefer")
+                     (param $has_first i32) (param $first i32) (param $first_size i32)
+                     (param $has_second i32) (param $second i32) (param $second_size i32)
+                     (param $first_request i32) (result i32)
+                     {} (global.set $free (i32.const 8192)) {})"#,
+                self.locals, self.body
+            ),
+            World::Stocker => format!(
+                r#"(func (export "forebay:policy/reuse-plan@0.1.0#plan")
                      (param $now i64) (param $servers i32) (param $count i32) (result i32)
                      (global.set $free (i32.const 8192)) {})"#,
                 self.body
@@ -185,6 +245,16 @@ impl Guest {
               (func $decision (param i32 i32 i32) (result i32)
                 (i32.store (i32.const 48) (local.get 0)) (i32.store (i32.const 52) (local.get 1))
                 (i32.store (i32.const 56) (local.get 2)) (i32.const 48))
+              (func $preference (param i32 i32 i32 i32) (result i32)
+                (i32.store (i32.const 48) (local.get 0)) (i32.store (i32.const 52) (local.get 1))
+                (i32.store (i32.const 56) (local.get 2)) (i32.store (i32.const 60) (local.get 3)) (i32.const 48))
+              (func $figures (param $server i32) (param $low i32) (param $max i32) (param $need i32)
+                (param $preconnect i32) (result i32)
+                (i32.store8 (i32.const 400) (i32.const 1))
+                (i32.store (i32.const 404) (i32.const 420)) (i32.store (i32.const 408) (i32.const 1))
+                (i32.store (i32.const 420) (local.get $server)) (i32.store (i32.const 424) (local.get $low))
+                (i32.store (i32.const 428) (local.get $max)) (i32.store (i32.const 432) (local.get $need))
+                (i32.store (i32.const 436) (local.get $preconnect)) (i32.const 400))
               (func $deep (param i32) (result i32)
                 (i32.add (call $deep (i32.add (local.get 0) (i32.const 1))) (i32.const 1)))
               {before}

@@ -11,4 +11,5 @@ mod kit;
 mod loading;
 mod quarantine;
 mod reach;
+mod sharing;
 mod shipped;

@@ -11,6 +11,7 @@ mod picking;
 mod planning;
 mod request;
 mod routing;
+mod tenancy;
 
 use crate::kit::{Bench, limits};
 use forebay::policy::{Attachment, Setup};
@@ -46,6 +47,11 @@ fn canary() {
     answers_as_ever("canary", "canary", routing::script);
 }
 
+#[test]
+fn tenants() {
+    answers_as_ever("tenants", "tenants", tenancy::script);
+}
+
 /// Asks every copy of a component on both engines, and compares each transcript with the same snapshot.
 fn answers_as_ever(component: &str, snapshot: &str, script: fn(&Loaded) -> Transcript) {
     for copy in copies(component) {
@@ -72,8 +78,11 @@ fn answers_as_ever(component: &str, snapshot: &str, script: fn(&Loaded) -> Trans
 fn copies(component: &str) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let rebuilt = std::env::var_os("FOREBAY_COMPONENTS").map(|folder| root.join(folder));
-    [root.join("plugins").join(component), root.join(kept::FOLDER)]
+    let kept = root.join(kept::FOLDER);
+    let is_kept = kept.join(format!("{component}.wasm")).exists();
+    [root.join("plugins").join(component)]
         .into_iter()
+        .chain(is_kept.then_some(kept))
         .chain(rebuilt)
         .map(|folder| folder.join(format!("{component}.wasm")))
         .collect()
