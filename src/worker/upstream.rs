@@ -261,7 +261,7 @@ impl Worker {
             figures: Figures::default(),
             rule: KeepRule::Plain,
         };
-        if let Err(reason) = reuse::keep(&released, &server.pool.present(self.id)) {
+        if let Err(reason) = reuse::keep(&released, &server.pool.present(self.id, released.rule)) {
             return self.close_upstream(key, reason);
         }
         let (generation, backend) = (live.generation, usize::from(live.backend));

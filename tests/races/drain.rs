@@ -133,7 +133,7 @@ impl Worker<'_> {
         match step % 4 {
             0 | 1 => self.request(at),
             2 => self.event(),
-            _ if self.id.0 % 2 == 0 => {
+            _ if self.id.0.is_multiple_of(2) => {
                 if let Some(evicted) = server.pool.evict(self.id) {
                     self.site.close(server, evicted.connection);
                 }

@@ -2,7 +2,7 @@
 
 use super::shard::layout::while_held;
 use super::*;
-use crate::decide::reuse::{Descriptors, Figures, Gate, KeepRule, Mode, OpenReason, Sharing};
+use crate::decide::reuse::{Descriptors, Figures, Gate, Mode, OpenReason, Sharing};
 use crate::shared::key::{KeySecret, Parts};
 use crate::shared::need::Counted;
 
@@ -462,6 +462,30 @@ fn a_lowered_limit_is_an_error_after_three_victims() {
     assert_eq!((closed, pool.total().read()), (vec![1, 2, 3], 2));
 }
 
+/// The room of the need is full of what one worker has parked; another one that comes late keeps its part under equal
+/// shares, and only one connection under the plain rule. Nobody opens more than was needed in all.
+#[test]
+fn who_comes_late_has_a_part_of_the_room() {
+    let parked_by_late = |rule| {
+        let pool = Pool::new(2);
+        let kept = Released {
+            rule,
+            ..released(Proven::Safe, OPEN.figures)
+        };
+        (0..8).for_each(|_| pool.need.opened());
+        (0..8).for_each(|number| assert!(pool.release(ME, &key(), &kept, number).is_ok()));
+        for _ in 0..8 {
+            pool.need.opened();
+            if pool.release(SIBLING, &key(), &kept, 0).is_err() {
+                pool.need.closed();
+            }
+        }
+        (pool.parked_by(ME), pool.parked_by(SIBLING))
+    };
+    assert_eq!(parked_by_late(KeepRule::Plain), (8, 1));
+    assert_eq!(parked_by_late(KeepRule::EqualShare), (8, 4));
+}
+
 /// A worker counts as long as it parks: in this period and in the next.
 #[test]
 fn workers_that_use_the_server_are_counted() {
@@ -479,5 +503,8 @@ fn workers_that_use_the_server_are_counted() {
     let _ = pool.purge(ME, 2, &OPEN.figures, &mut gone);
     assert_eq!(pool.users(), 1);
     let _ = pool.purge(ME, 3, &OPEN.figures, &mut gone);
-    assert_eq!((pool.users(), pool.present(ME).workers), (0, 0));
+    assert_eq!(
+        (pool.users(), pool.present(ME, KeepRule::EqualShare).workers),
+        (0, 0)
+    );
 }
