@@ -110,6 +110,16 @@ fn a_sibling_without_connections_is_skipped_unseen() {
     let pool = shared(3, &[(2, 1, Proven::Once)]);
     let found = while_held(&pool, SIBLING, || pool.find(ME, &key(), Wanted::Any, &OPEN));
     assert_eq!(found, stolen(1, 2));
+    let other = PoolKey::new(
+        &KeySecret::from_seed(1),
+        &Parts {
+            tag: Some(b"other"),
+            ..Parts::default()
+        },
+    );
+    let again = shared(3, &[(2, 1, Proven::Once)]);
+    let why = while_held(&again, SIBLING, || again.find(ME, &other, Wanted::Any, &OPEN));
+    assert_eq!(why, Err(OpenReason::Key), "nobody that counts was busy");
     let proven = shared(3, &[(1, 1, Proven::Once), (2, 2, Proven::Safe)]);
     let found = while_held(&proven, SIBLING, || {
         proven.find(ME, &key(), Wanted::SafeOnly, &OPEN)
