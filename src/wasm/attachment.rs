@@ -97,7 +97,7 @@ impl Loaded {
             redirects: setup.redirects.len(),
             responses: setup.responses.len(),
         };
-        let health = Health::default();
+        let health = Health::new();
         let placed = Arc::new(Placed {
             loaded: self.clone(),
             who,
