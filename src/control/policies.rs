@@ -59,18 +59,34 @@ struct Loaded {
     attached: Arc<AttachedPolicy>,
 }
 
+/// What a load has changed.
+#[derive(Default)]
+pub(super) struct Changes {
+    /// One message for each policy that could not be loaded. The former attachment of its place, if any, stays.
+    pub(super) errors: Vec<String>,
+    /// What is new in its place.
+    pub(super) loaded: Vec<Renewed>,
+}
+
+/// A policy that took its place, or took it from its former self.
+pub(super) struct Renewed {
+    pub(super) policy: String,
+    pub(super) place: String,
+    /// The SHA-256 of its component.
+    pub(super) digest: [u8; 32],
+}
+
 /// Loads every policy of a config in each of its places, for nothing but to see whether that goes well.
 pub fn check(config: &Config, loader: Option<&dyn Loader>) -> Vec<String> {
-    Policies::default().load(config, loader, config.process.workers)
+    Policies::default()
+        .load(config, loader, config.process.workers)
+        .errors
 }
 
 impl Policies {
     /// Loads what a config attaches and what has changed since.
-    ///
-    /// # Errors
-    /// One message for each policy that could not be loaded. The former attachment of its place, if any, stays.
-    pub(super) fn load(&mut self, config: &Config, loader: Option<&dyn Loader>, workers: u16) -> Vec<String> {
-        let mut errors = Vec::new();
+    pub(super) fn load(&mut self, config: &Config, loader: Option<&dyn Loader>, workers: u16) -> Changes {
+        let mut changes = Changes::default();
         for (kind, place, policy) in attachments(config) {
             let setup = setup(config, policy, kind, place);
             let known = self
@@ -81,12 +97,18 @@ impl Policies {
                     statistics: Arc::new(PerWorker::new(workers + 1, PolicyStatistics::default)),
                     loaded: None,
                 });
-            if let Err(error) = known.load(policy, setup, loader) {
-                errors.push(format!(
+            match known.load(policy, setup, loader) {
+                Ok(None) => {}
+                Ok(Some(digest)) => changes.loaded.push(Renewed {
+                    policy: policy.name.clone(),
+                    place: place.to_owned(),
+                    digest,
+                }),
+                Err(error) => changes.errors.push(format!(
                     "policy {:?} at {} {place:?}: {error}",
                     policy.name,
                     kind.word()
-                ));
+                )),
             }
         }
         let used: Vec<Place> = attachments(config)
@@ -97,7 +119,7 @@ impl Policies {
                 known.loaded = None;
             }
         }
-        errors
+        changes
     }
 
     /// The policy at a place, if it could be loaded.
@@ -115,18 +137,19 @@ impl Policies {
 }
 
 impl Known {
+    /// The digest of what was loaded; `None` if all is as it was.
     fn load(
         &mut self,
         policy: &model::Policy,
         setup: Setup,
         loader: Option<&dyn Loader>,
-    ) -> Result<(), String> {
+    ) -> Result<Option<[u8; 32]>, String> {
         let loader = loader.ok_or("this build has no host for WebAssembly components (feature `wasm`)")?;
         let digest = loader.digest(policy)?;
         let same =
             |loaded: &Loaded| loaded.digest == digest && loaded.settings == *policy && loaded.setup == setup;
         if self.loaded.as_ref().is_some_and(same) {
-            return Ok(());
+            return Ok(None);
         }
         let attached = Arc::new(AttachedPolicy {
             attachment: loader.load(policy, &setup)?,
@@ -142,7 +165,7 @@ impl Known {
             setup,
             attached,
         });
-        Ok(())
+        Ok(Some(digest))
     }
 }
 
