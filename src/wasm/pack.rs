@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn a_module_may_be_text() {
-        let error = pack(b"(module (func (unreachabl)))", Some(("picker", Text::Utf8))).expect_err("not text");
+        let error =
+            pack(b"(module (func (unreachabl)))", Some(("picker", Text::Utf8))).expect_err("not text");
         assert!(error.to_string().contains("unknown operator"), "{error}");
         let error = pack(b"(module)", Some(("picker", Text::Utf8))).expect_err("no exports");
         assert!(!error.to_string().contains("the text"), "{error}");
