@@ -1,0 +1,227 @@
+//! What a faulty policy costs the requests of a real proxy: `cargo bench --bench policy_faults [-- OPTIONS]`.
+//!
+//! For each way in which a guest can go wrong, the real binary runs with one worker and two listeners: `asked`, whose
+//! backend or routes have the faulty policy, and `other`, which is balanced natively. Both get a steady load whose
+//! requests are due at fixed times, whatever became of those before; a latency counts from when its request was due.
+//! Afterwards, with the policy in quarantine, windows of full load alternate between that process and two without any
+//! policy: CPU per request, as ratios within each round.
+//!
+//! The promises: no request fails; no request takes longer than the deadline and 10 ms on either listener; the policy is
+//! quarantined and a line says which one, where and why; after that, CPU per request is within 3 % of native. The exit
+//! status is 1 if one is broken. `FOREBAY=path` measures another binary. Figures of a busy machine say little: look at the
+//! row `native` first, which is the same load without a policy.
+
+mod figures;
+mod kinds;
+mod load;
+mod origin;
+mod proxy;
+
+#[path = "../../wasm/guests.rs"]
+#[allow(dead_code, reason = "shared with the tests of the host, which use all of it")]
+mod guests;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use figures::{Cost, Fleeting, Row, median};
+use kinds::{Kind, Place};
+use load::Steady;
+use origin::Origin;
+use proxy::Proxy;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// What a policy may take for one call, as configured.
+const DEADLINE: Duration = Duration::from_millis(10);
+/// The longest that any request may take while the policy misbehaves.
+const LATENCY_MAX: Duration = DEADLINE.saturating_add(Duration::from_millis(10));
+/// How much more CPU a request may take after quarantine than without a policy.
+const CPU_MORE_MAX: f64 = 0.03;
+/// Servers of each backend.
+const SERVERS: usize = 3;
+/// Connections of the windows of full load.
+const CLOSED_CONNECTIONS: usize = 4;
+
+#[derive(Parser)]
+struct Options {
+    /// Only the kinds whose name contains this.
+    #[arg(long)]
+    only: Option<String>,
+    /// Rounds of alternated windows for CPU per request; 0 leaves them out.
+    #[arg(long, default_value_t = 15)]
+    rounds: usize,
+    /// Seconds of steady load for each kind.
+    #[arg(long, default_value_t = 7)]
+    seconds: u64,
+    /// Requests a second on each listener.
+    #[arg(long, default_value_t = 500)]
+    rate: u32,
+    /// Milliseconds of a window of full load.
+    #[arg(long, default_value_t = 400)]
+    window: u64,
+    /// Given by `cargo bench`.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    if !options.bench {
+        println!("loads the machine for minutes; run it by `cargo bench --bench policy_faults`");
+        return ExitCode::SUCCESS;
+    }
+    match run(&options) {
+        Ok(broken) if broken.is_empty() => {
+            println!("all promises hold");
+            ExitCode::SUCCESS
+        }
+        Ok(broken) => {
+            broken.iter().for_each(|promise| println!("broken: {promise}"));
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            println!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Measures all kinds that are asked for; answers with the promises that do not hold.
+fn run(options: &Options) -> Result<Vec<String>> {
+    let bed = Bed::new()?;
+    let natives = [bed.native("native-1")?, bed.native("native-2")?];
+    println!("{}", Row::HEADER);
+    let steady = under_load(&natives[0], options)?;
+    println!("{}", Row::of("native", &steady, None));
+    let (mut broken, mut measured) = (steady.broken("native"), 0);
+    for kind in kinds::all() {
+        if options
+            .only
+            .as_ref()
+            .is_some_and(|part| !kind.name.contains(part))
+        {
+            continue;
+        }
+        measured += 1;
+        let proxy = bed.faulty(&kind).with_context(|| kind.name)?;
+        let steady = under_load(&proxy, options)?;
+        let cost = cost([&natives[0], &proxy, &natives[1]], options)?;
+        println!("{}", Row::of(kind.name, &steady, cost.as_ref()));
+        broken.extend(steady.broken(kind.name));
+        broken.extend(steady.unnoticed(&kind));
+        broken.extend(cost.and_then(|cost| cost.broken(kind.name)));
+    }
+    ensure!(measured > 0, "no kind is named so");
+    Ok(broken)
+}
+
+/// The steady load on both listeners at once.
+fn under_load(proxy: &Proxy, options: &Options) -> Result<Fleeting> {
+    let begun = Instant::now() + Duration::from_millis(100);
+    let steady = |address: SocketAddr| Steady {
+        address,
+        begun,
+        rate: options.rate,
+        lasts: Duration::from_secs(options.seconds),
+    };
+    let (asked, other) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| steady(proxy.other).run());
+        (
+            steady(proxy.asked).run(),
+            other.join().expect("the load does not panic"),
+        )
+    });
+    let quarantined = proxy.said_first("quarantine");
+    Ok(Fleeting {
+        asked: asked?,
+        other: other?,
+        begun,
+        quarantined,
+        faults: proxy.faults()?,
+    })
+}
+
+/// CPU per request of the second process and of the third, as ratios to the first: rounds of one window each, in
+/// changing order.
+fn cost(proxies: [&Proxy; 3], options: &Options) -> Result<Option<Cost>> {
+    let window = Duration::from_millis(options.window);
+    let mut ratios = [Vec::new(), Vec::new()];
+    for round in 0..options.rounds {
+        let mut each = [0.0; 3];
+        for turn in 0..3 {
+            let at = (round + turn) % 3;
+            each[at] = cpu_per_request(proxies[at], window)?;
+        }
+        ratios[0].push(each[1] / each[0]);
+        ratios[1].push(each[2] / each[0]);
+    }
+    let [faulty, same] = ratios;
+    Ok((options.rounds > 0).then(|| Cost {
+        faulty: median(faulty),
+        same: median(same),
+    }))
+}
+
+/// Nanoseconds of CPU time per request, at full load for that long.
+fn cpu_per_request(proxy: &Proxy, window: Duration) -> Result<f64> {
+    let before = proxy.cpu()?;
+    let requests = load::closed(proxy.asked, CLOSED_CONNECTIONS, window)?;
+    let used = proxy.cpu()?.saturating_sub(before);
+    ensure!(requests > 0, "no request in {window:?}");
+    Ok(used.as_nanos() as f64 / requests as f64)
+}
+
+/// What all processes of a run share.
+struct Bed {
+    folder: tempfile::TempDir,
+    origins: Vec<Origin>,
+}
+
+impl Bed {
+    fn new() -> Result<Bed> {
+        Ok(Bed {
+            folder: tempfile::tempdir()?,
+            origins: (0..SERVERS).map(|_| Origin::start()).collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn native(&self, name: &str) -> Result<Proxy> {
+        Proxy::start(
+            self.folder.path(),
+            name,
+            &self.config("", "balance = \"roundrobin\"", ""),
+        )
+    }
+
+    fn faulty(&self, kind: &Kind) -> Result<Proxy> {
+        let component = self.folder.path().join(format!("{}.wasm", kind.name));
+        std::fs::write(&component, kind.guest.component())?;
+        let policy = format!(
+            "[policy.faulty]\ncomponent = {component:?}\nfallback = \"roundrobin\"\ndeadline = \"{}ms\"\n\
+             interval = \"50ms\"\n",
+            DEADLINE.as_millis()
+        );
+        let config = match kind.place {
+            Place::Backend => self.config("", "balance = { policy = \"faulty\" }", &policy),
+            Place::Listener => self.config("route-policy = \"faulty\"", "balance = \"roundrobin\"", &policy),
+        };
+        Proxy::start(self.folder.path(), kind.name, &config)
+    }
+
+    fn config(&self, listen: &str, balance: &str, policy: &str) -> String {
+        let servers: Vec<String> = self
+            .origins
+            .iter()
+            .map(|it| format!("\"{}\"", it.address))
+            .collect();
+        let servers = servers.join(", ");
+        format!(
+            "[process]\nworkers = 1\nmetrics = \"127.0.0.1:0\"\nlog = {{ to = \"none\" }}\n\
+             [[listen]]\nname = \"asked\"\nbind = \"127.0.0.1:0\"\nbackend = \"asked\"\n{listen}\n\
+             [[listen]]\nname = \"other\"\nbind = \"127.0.0.1:0\"\nbackend = \"other\"\n\
+             [backend.asked]\nservers = [{servers}]\n{balance}\n\
+             [backend.other]\nservers = [{servers}]\nbalance = \"roundrobin\"\n{policy}"
+        )
+    }
+}
