@@ -134,10 +134,17 @@ impl Fleeting {
 }
 
 impl Cost {
+    /// From the figures of each round.
+    pub(crate) fn of(faulty: &[f64], same: &[f64]) -> Cost {
+        Cost {
+            faulty: Spread::of(faulty),
+            same: Spread::of(same),
+        }
+    }
+
     /// Whether it costs more than was promised, beyond what chance explains.
     pub(crate) fn broken(&self, kind: &str) -> Option<String> {
-        let Spread { median, error } = self.faulty;
-        (median - 2.0 * error > CPU_MORE_MAX).then(|| {
+        (self.faulty.median - self.margin() > CPU_MORE_MAX).then(|| {
             let most = CPU_MORE_MAX * 100.0;
             format!(
                 "{kind}: {} % more CPU per request after quarantine, at most {most} % are promised",
@@ -145,12 +152,23 @@ impl Cost {
             )
         })
     }
+
+    /// Whether the bound lies within the margin, or nothing was measured.
+    pub(crate) fn is_undecided(&self) -> bool {
+        let distance = (self.faulty.median - CPU_MORE_MAX).abs();
+        distance.is_nan() || distance <= self.margin()
+    }
+
+    /// What may be chance: twice the error, and what two equal processes differ by.
+    fn margin(&self) -> f64 {
+        2.0 * self.faulty.error + self.same.median.abs()
+    }
 }
 
 impl Spread {
-    pub(crate) fn of(values: Vec<f64>) -> Spread {
+    fn of(values: &[f64]) -> Spread {
         let count = values.len() as f64;
-        let middle = median(values.clone());
+        let middle = median(values.to_vec());
         let deviation = median(values.iter().map(|value| (value - middle).abs()).collect());
         Spread {
             median: middle,
