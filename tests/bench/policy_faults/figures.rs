@@ -21,12 +21,18 @@ pub(crate) struct Fleeting {
     pub(crate) faults: BTreeMap<String, u64>,
 }
 
-/// CPU per request, relative to a process without policies.
+/// How much more CPU a request takes, as a part of what it takes without policies.
 pub(crate) struct Cost {
-    /// Of the one with the policy in quarantine.
-    pub(crate) faulty: f64,
-    /// Of another one without policies: the noise.
-    pub(crate) same: f64,
+    /// With the policy in quarantine.
+    pub(crate) faulty: Spread,
+    /// In one process without policies against another: the noise.
+    pub(crate) same: Spread,
+}
+
+/// A median and its standard error.
+pub(crate) struct Spread {
+    median: f64,
+    error: f64,
 }
 
 /// A line of the table.
@@ -34,7 +40,7 @@ pub(crate) struct Row;
 
 impl Row {
     pub(crate) const HEADER: &str = "kind                    requests failed | asked ms until quarantine, later | other ms \
-        until quarantine, later | quarantined | CPU: faulty same  | faults";
+        until quarantine, later | quarantined | CPU more, % (native against native) | faults";
 
     pub(crate) fn of(kind: &str, seen: &Fleeting, cost: Option<&Cost>) -> String {
         let latencies = |answers: &[Answer]| {
@@ -44,16 +50,16 @@ impl Row {
         let after = seen.quarantined.as_ref().map_or("never".to_owned(), |said| {
             format!("{:.3} s", seen.after(said).as_secs_f64())
         });
-        let cost = cost.map_or("-".to_owned(), |it| format!("{:.3} {:.3}", it.faulty, it.same));
+        let cost = cost.map_or("-".to_owned(), |it| format!("{} ({})", it.faulty, it.same));
         let faults: Vec<String> = seen
             .faults
             .iter()
             .map(|(reason, count)| format!("{reason} {count}"))
             .collect();
         format!(
-            "{kind:23} {:8} {:6} | {} | {} | {after:>11} | {cost:>17} | {}",
+            "{kind:23} {:8} {:6} | {} | {} | {after:>11} | {cost:>34} | {}",
             seen.asked.len() + seen.other.len(),
-            seen.failed(),
+            seen.failures(),
             latencies(&seen.asked),
             latencies(&seen.other),
             faults.join(", "),
@@ -62,26 +68,24 @@ impl Row {
 }
 
 impl Fleeting {
-    /// Promises about requests that do not hold.
-    pub(crate) fn broken(&self, kind: &str) -> Vec<String> {
-        let mut broken = Vec::new();
-        if self.failed() > 0 {
-            broken.push(format!("{kind}: {} requests failed", self.failed()));
-        }
-        for (listener, answers) in [("asked", &self.asked), ("other", &self.other)] {
-            let slow: Vec<Duration> = answers
-                .iter()
-                .map(|it| it.took)
-                .filter(|it| *it > LATENCY_MAX)
-                .collect();
-            if let Some(worst) = slow.iter().max() {
-                let count = slow.len();
-                broken.push(format!(
-                    "{kind}: {count} requests on `{listener}` took longer than {LATENCY_MAX:?}, the worst {worst:?}"
-                ));
-            }
-        }
-        broken
+    /// Whether requests failed, which none may.
+    pub(crate) fn failed(&self, kind: &str) -> Option<String> {
+        let failures = self.failures();
+        (failures > 0).then(|| format!("{kind}: {failures} requests failed"))
+    }
+
+    /// Listeners on which requests took longer than was promised.
+    pub(crate) fn slow(&self, kind: &str) -> Vec<String> {
+        let listeners = [("asked", &self.asked), ("other", &self.other)];
+        let slow = |(listener, answers): (&str, &Vec<Answer>)| {
+            let slow = answers.iter().map(|it| it.took).filter(|it| *it > LATENCY_MAX);
+            let worst = slow.clone().max()?;
+            let count = slow.count();
+            Some(format!(
+                "{kind}: {count} requests on `{listener}` took longer than {LATENCY_MAX:?}, the worst {worst:?}"
+            ))
+        };
+        listeners.into_iter().filter_map(slow).collect()
     }
 
     /// What operators were not told, or told wrongly.
@@ -109,7 +113,7 @@ impl Fleeting {
         broken
     }
 
-    fn failed(&self) -> usize {
+    fn failures(&self) -> usize {
         let all = self.asked.iter().chain(&self.other);
         all.filter(|answer| !answer.good).count()
     }
@@ -130,15 +134,53 @@ impl Fleeting {
 }
 
 impl Cost {
-    /// Whether it costs more than was promised, beyond what two equal processes differ by.
+    /// From the figures of each round.
+    pub(crate) fn of(faulty: &[f64], same: &[f64]) -> Cost {
+        Cost {
+            faulty: Spread::of(faulty),
+            same: Spread::of(same),
+        }
+    }
+
+    /// Whether it costs more than was promised, beyond what chance explains.
     pub(crate) fn broken(&self, kind: &str) -> Option<String> {
-        let more = self.faulty - self.same;
-        (more > CPU_MORE_MAX).then(|| {
-            let (more, most) = (more * 100.0, CPU_MORE_MAX * 100.0);
+        (self.faulty.median - self.margin() > CPU_MORE_MAX).then(|| {
+            let most = CPU_MORE_MAX * 100.0;
             format!(
-                "{kind}: {more:.1} % more CPU per request after quarantine, at most {most} % are promised"
+                "{kind}: {} % more CPU per request after quarantine, at most {most} % are promised",
+                self.faulty
             )
         })
+    }
+
+    /// Whether the bound lies within the margin, or nothing was measured.
+    pub(crate) fn is_undecided(&self) -> bool {
+        let distance = (self.faulty.median - CPU_MORE_MAX).abs();
+        distance.is_nan() || distance <= self.margin()
+    }
+
+    /// What may be chance: twice the error, and what two equal processes differ by.
+    fn margin(&self) -> f64 {
+        2.0 * self.faulty.error + self.same.median.abs()
+    }
+}
+
+impl Spread {
+    fn of(values: &[f64]) -> Spread {
+        let count = values.len() as f64;
+        let middle = median(values.to_vec());
+        let deviation = median(values.iter().map(|value| (value - middle).abs()).collect());
+        Spread {
+            median: middle,
+            // Of a normal distribution: its deviation from the median one, and the error of a median from that.
+            error: 1.2533 * 1.4826 * deviation / count.sqrt(),
+        }
+    }
+}
+
+impl std::fmt::Display for Spread {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{:+.1} +- {:.1}", self.median * 100.0, self.error * 200.0)
     }
 }
 
@@ -172,7 +214,7 @@ impl std::fmt::Display for Latencies {
 }
 
 /// The middle one; of an even number, the upper middle.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -3,13 +3,18 @@
 //! For each way in which a guest can go wrong, the real binary runs with one worker and two listeners: `asked`, whose
 //! backend or routes have the faulty policy, and `other`, which is balanced natively. Both get a steady load whose
 //! requests are due at fixed times, whatever became of those before; a latency counts from when its request was due.
-//! Afterwards, with the policy in quarantine, windows of full load alternate between that process and two without any
-//! policy: CPU per request, as ratios within each round.
+//! Afterwards, with the policy in quarantine, short windows of full load alternate between that process and two without any
+//! policy: CPU per request relative to the mean of those two, and of one of them relative to the other, which is the noise.
 //!
 //! The promises: no request fails; no request takes longer than the deadline and 10 ms on either listener; the policy is
 //! quarantined and a line says which one, where and why; after that, CPU per request is within 3 % of native. The exit
-//! status is 1 if one is broken. `FOREBAY=path` measures another binary. Figures of a busy machine say little: look at the
-//! row `native` first, which is the same load without a policy.
+//! status is 1 if one is broken. Latency is the machine's too: a kind that breaks that promise is measured again, and has
+//! broken it when it does so three times. CPU counts as broken when it is above 3 % by more than a margin: twice its
+//! error, and what the two equal processes differ by. While 3 % lies within the margin there are more rounds; if it still does
+//! in the end, the kind is named as undecided, which is neither.
+//!
+//! `FOREBAY=path` measures another binary. Figures of a busy machine say little: look at the row `native` first, which is
+//! the same load without a policy.
 
 mod figures;
 mod kinds;
@@ -23,7 +28,7 @@ mod guests;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use figures::{Cost, Fleeting, Row, median};
+use figures::{Cost, Fleeting, Row};
 use kinds::{Kind, Place};
 use load::Steady;
 use origin::Origin;
@@ -36,6 +41,10 @@ use std::time::{Duration, Instant};
 const DEADLINE: Duration = Duration::from_millis(10);
 /// The longest that any request may take while the policy misbehaves.
 const LATENCY_MAX: Duration = DEADLINE.saturating_add(Duration::from_millis(10));
+/// How often a kind may be measured because of its latencies.
+const ATTEMPTS_MAX: usize = 3;
+/// How many times `--rounds` there may be, until the error is small enough to tell.
+const ROUNDS_MORE: usize = 4;
 /// How much more CPU a request may take after quarantine than without a policy.
 const CPU_MORE_MAX: f64 = 0.03;
 /// Servers of each backend.
@@ -49,16 +58,16 @@ struct Options {
     #[arg(long)]
     only: Option<String>,
     /// Rounds of alternated windows for CPU per request; 0 leaves them out.
-    #[arg(long, default_value_t = 15)]
+    #[arg(long, default_value_t = 60)]
     rounds: usize,
     /// Seconds of steady load for each kind.
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, default_value_t = 5)]
     seconds: u64,
     /// Requests a second on each listener.
     #[arg(long, default_value_t = 500)]
     rate: u32,
     /// Milliseconds of a window of full load.
-    #[arg(long, default_value_t = 400)]
+    #[arg(long, default_value_t = 100)]
     window: u64,
     /// Given by `cargo bench`.
     #[arg(long, hide = true)]
@@ -73,7 +82,7 @@ fn main() -> ExitCode {
     }
     match run(&options) {
         Ok(broken) if broken.is_empty() => {
-            println!("all promises hold");
+            println!("no promise is broken");
             ExitCode::SUCCESS
         }
         Ok(broken) => {
@@ -92,27 +101,42 @@ fn run(options: &Options) -> Result<Vec<String>> {
     let bed = Bed::new()?;
     let natives = [bed.native("native-1")?, bed.native("native-2")?];
     println!("{}", Row::HEADER);
-    let steady = under_load(&natives[0], options)?;
-    println!("{}", Row::of("native", &steady, None));
-    let (mut broken, mut measured) = (steady.broken("native"), 0);
+    println!("{}", Row::of("native", &under_load(&natives[0], options)?, None));
+    let (mut broken, mut measured) = (Vec::new(), 0);
     for kind in kinds::all() {
-        if options
-            .only
-            .as_ref()
-            .is_some_and(|part| !kind.name.contains(part))
-        {
-            continue;
+        if options.only.as_ref().is_none_or(|part| kind.name.contains(part)) {
+            measured += 1;
+            broken.extend(measure(&kind, &bed, &natives, options).with_context(|| kind.name)?);
         }
-        measured += 1;
-        let proxy = bed.faulty(&kind).with_context(|| kind.name)?;
-        let steady = under_load(&proxy, options)?;
-        let cost = cost([&natives[0], &proxy, &natives[1]], options)?;
-        println!("{}", Row::of(kind.name, &steady, cost.as_ref()));
-        broken.extend(steady.broken(kind.name));
-        broken.extend(steady.unnoticed(&kind));
-        broken.extend(cost.and_then(|cost| cost.broken(kind.name)));
     }
     ensure!(measured > 0, "no kind is named so");
+    Ok(broken)
+}
+
+/// Measures a kind, again while it is slow; answers with the promises that it broke.
+fn measure(kind: &Kind, bed: &Bed, natives: &[Proxy; 2], options: &Options) -> Result<Vec<String>> {
+    let mut broken = Vec::new();
+    for attempt in 1..=ATTEMPTS_MAX {
+        let proxy = bed.faulty(kind)?;
+        let steady = under_load(&proxy, options)?;
+        let cost = cost(&proxy, natives, options)?;
+        println!("{}", Row::of(kind.name, &steady, cost.as_ref()));
+        broken.extend(steady.failed(kind.name));
+        broken.extend(steady.unnoticed(kind));
+        if let Some(cost) = &cost {
+            broken.extend(cost.broken(kind.name));
+            if cost.is_undecided() {
+                println!(
+                    "  undecided: the error is too large to tell whether CPU per request is within its bound"
+                );
+            }
+        }
+        let slow = steady.slow(kind.name);
+        if slow.is_empty() || !broken.is_empty() || attempt == ATTEMPTS_MAX {
+            broken.extend(slow);
+            break;
+        }
+    }
     Ok(broken)
 }
 
@@ -142,33 +166,36 @@ fn under_load(proxy: &Proxy, options: &Options) -> Result<Fleeting> {
     })
 }
 
-/// CPU per request of the second process and of the third, as ratios to the first: rounds of one window each, in
-/// changing order.
-fn cost(proxies: [&Proxy; 3], options: &Options) -> Result<Option<Cost>> {
+/// CPU per request in rounds of one window each, in changing order.
+fn cost(faulty: &Proxy, [one, other]: &[Proxy; 2], options: &Options) -> Result<Option<Cost>> {
     let window = Duration::from_millis(options.window);
-    let mut ratios = [Vec::new(), Vec::new()];
-    for round in 0..options.rounds {
+    let proxies = [faulty, one, other];
+    let (mut more, mut same) = (Vec::new(), Vec::new());
+    for round in 0..options.rounds * ROUNDS_MORE {
+        if round >= options.rounds && !Cost::of(&more, &same).is_undecided() {
+            break;
+        }
         let mut each = [0.0; 3];
         for turn in 0..3 {
             let at = (round + turn) % 3;
             each[at] = cpu_per_request(proxies[at], window)?;
         }
-        ratios[0].push(each[1] / each[0]);
-        ratios[1].push(each[2] / each[0]);
+        let [faulty, one, other] = each;
+        // The machine stood still in one of them.
+        if each.iter().any(|cost| !cost.is_finite()) {
+            continue;
+        }
+        more.push(faulty / ((one + other) / 2.0) - 1.0);
+        same.push(other / one - 1.0);
     }
-    let [faulty, same] = ratios;
-    Ok((options.rounds > 0).then(|| Cost {
-        faulty: median(faulty),
-        same: median(same),
-    }))
+    Ok((options.rounds > 0).then(|| Cost::of(&more, &same)))
 }
 
-/// Nanoseconds of CPU time per request, at full load for that long.
+/// Nanoseconds of CPU time per request, at full load for that long; not finite if none was answered.
 fn cpu_per_request(proxy: &Proxy, window: Duration) -> Result<f64> {
     let before = proxy.cpu()?;
     let requests = load::closed(proxy.asked, CLOSED_CONNECTIONS, window)?;
     let used = proxy.cpu()?.saturating_sub(before);
-    ensure!(requests > 0, "no request in {window:?}");
     Ok(used.as_nanos() as f64 / requests as f64)
 }
 
