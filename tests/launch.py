@@ -17,29 +17,53 @@ def binary():
 
 
 class Forebay:
-    """One running proxy; `$DIR` in the text becomes its folder. Use it with `with`."""
+    """One running proxy; `$DIR` in the text becomes its folder, which gets `files` before the start. Use it with `with`.
 
-    def __init__(self, text, prefix=()):
+    With `heard`, its messages on standard error are kept for `says`, else they go where ours go."""
+
+    def __init__(self, text, prefix=(), files=None, heard=False):
         self.folder = tempfile.TemporaryDirectory(prefix="forebay-")
         self.config = os.path.join(self.folder.name, "forebay.toml")
-        self.lines, self.more = [], threading.Condition()
+        self.lines, self.messages, self.more = [], [], threading.Condition()
         self.rewrite(text)
-        self.process = subprocess.Popen([*prefix, binary(), "run", self.config], stdout=subprocess.PIPE, text=True)
+        for name, content in (files or {}).items():
+            self.replace(name, content)
+        self.process = subprocess.Popen([*prefix, binary(), "run", self.config], stdout=subprocess.PIPE, text=True,
+                                        stderr=subprocess.PIPE if heard else None)
         self.pid = self.process.pid
-        threading.Thread(target=self.read, daemon=True).start()
+        threading.Thread(target=self.read, args=(self.process.stdout, self.lines), daemon=True).start()
+        if heard:
+            threading.Thread(target=self.read, args=(self.process.stderr, self.messages), daemon=True).start()
 
-    def read(self):
-        for line in self.process.stdout:
+    def read(self, stream, lines):
+        for line in stream:
             with self.more:
-                self.lines.append(line.rstrip("\n"))
+                lines.append(line.rstrip("\n"))
                 self.more.notify_all()
         with self.more:
-            self.lines.append(None)
+            lines.append(None)
             self.more.notify_all()
+
+    def says(self, parts, since=0, patience=10):
+        """Waits for a message, at or after that place in `messages`, that has all these parts; False if there is none."""
+        end = time.time() + patience
+        with self.more:
+            while True:
+                new = self.messages[since:]
+                if any(line is not None and all(part in line for part in parts) for line in new):
+                    return True
+                left = end - time.time()
+                if left <= 0 or None in new:
+                    return False
+                self.more.wait(left)
 
     def address(self, name="web", patience=10):
         """HOST:PORT of a listener, once the program has printed it."""
-        prefix, end = "listening %s " % name, time.time() + patience
+        return self.printed("listening %s " % name, patience)
+
+    def printed(self, prefix, patience=10):
+        """What follows this on a line of standard output."""
+        end = time.time() + patience
         with self.more:
             while True:
                 for line in self.lines:
@@ -53,6 +77,13 @@ class Forebay:
     def rewrite(self, text):
         with open(self.config, "w") as f:
             f.write(text.replace("$DIR", self.folder.name))
+
+    def replace(self, name, content):
+        """Puts a file into the folder, from one moment to the next."""
+        path = os.path.join(self.folder.name, name)
+        with open(path + ".new", "wb") as f:
+            f.write(content)
+        os.replace(path + ".new", path)
 
     def reload(self):
         self.process.send_signal(signal.SIGHUP)
@@ -72,6 +103,17 @@ class Forebay:
                 self.process.kill()
                 self.process.wait()
         self.folder.cleanup()
+
+
+def resident(pid):
+    """Bytes of memory; 0 for a process that is gone."""
+    try:
+        for line in open("/proc/%d/status" % pid):
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
 
 
 def free_port():

@@ -48,25 +48,46 @@ const GATE: Gate = Gate {
     },
 };
 
-/// Runs a scenario under every interleaving, or under many.
-fn explore(scenario: impl Fn() + Send + Sync + 'static) {
-    explore_times(2000, scenario);
+/// How far a scenario is explored.
+#[derive(Clone, Copy)]
+#[allow(dead_code, reason = "loom reads the one, shuttle the other, std none")]
+struct Depth {
+    /// Switches between threads that are not forced, in one interleaving of loom. Most faults need one or two; a
+    /// third one takes a long scenario minutes.
+    preemptions: usize,
+    /// Random schedules of shuttle.
+    schedules: usize,
 }
 
-/// The same where shuttle tries that many schedules.
+const USUAL: Depth = Depth {
+    preemptions: 3,
+    schedules: 2000,
+};
+/// Of three threads, or of many steps.
+const LONG: Depth = Depth {
+    preemptions: 2,
+    ..USUAL
+};
+
+/// Runs a scenario under every interleaving, or under many.
+fn explore(scenario: impl Fn() + Send + Sync + 'static) {
+    explore_to(USUAL, scenario);
+}
+
+/// The same to another depth.
 #[cfg_attr(
-    not(feature = "shuttle"),
-    expect(unused_variables, reason = "loom tries all, std a few hundred")
+    not(any(feature = "loom", feature = "shuttle")),
+    expect(unused_variables, reason = "std runs each a few hundred times")
 )]
-fn explore_times(schedules: usize, scenario: impl Fn() + Send + Sync + 'static) {
+fn explore_to(depth: Depth, scenario: impl Fn() + Send + Sync + 'static) {
     #[cfg(feature = "loom")]
     {
         let mut model = loom::model::Builder::new();
-        model.preemption_bound = model.preemption_bound.or(Some(3));
+        model.preemption_bound = model.preemption_bound.or(Some(depth.preemptions));
         model.check(scenario);
     }
     #[cfg(all(feature = "shuttle", not(feature = "loom")))]
-    shuttle::check_random(scenario, schedules);
+    shuttle::check_random(scenario, depth.schedules);
     #[cfg(not(any(feature = "loom", feature = "shuttle")))]
     (0..200).for_each(|_| scenario());
 }
@@ -291,7 +312,7 @@ impl Yard {
 
 #[test]
 fn a_connection_is_lent_or_stolen_once() {
-    explore(|| {
+    explore_to(LONG, || {
         let yard = Arc::new(Yard::new(1));
         together(&yard, 3, |yard, number| match number {
             0 => {
@@ -330,7 +351,7 @@ fn a_connection_that_is_looked_at_stays_in_one_place() {
 /// The same while the control thread empties the pool (POOL-52).
 #[test]
 fn draining_leaves_nothing_behind() {
-    explore(|| {
+    explore_to(LONG, || {
         let yard = Arc::new(Yard::new(1));
         together(&yard, 3, |yard, number| match number {
             0 => {

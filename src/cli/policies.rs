@@ -4,7 +4,7 @@ use crate::config::model;
 use crate::control::{Loader, Told};
 use crate::observe::messages::{self, Messages};
 use crate::policy::{Attachment, Journal, Setup};
-use crate::wasm::{Digest, Host, Limits, Mode, Settings};
+use crate::wasm::{Digest, Host, Limits, LoadError, Mode, Settings};
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
@@ -88,8 +88,11 @@ impl Components {
 
 impl Loader for Components {
     fn digest(&self, policy: &model::Policy) -> Result<[u8; 32], String> {
-        let bytes = std::fs::read(&policy.component.path)
-            .map_err(|error| format!("component {:?} cannot be read: {error}", policy.component.written))?;
+        let path = &policy.component.path;
+        let bytes = std::fs::read(path).map_err(|error| {
+            let path = path.clone();
+            LoadError::Read { path, error }.to_string()
+        })?;
         Ok(*Digest::of(&bytes).bytes())
     }
 

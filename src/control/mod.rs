@@ -13,7 +13,7 @@ mod snapshot;
 use crate::config::{Config, model};
 use crate::net::{Accepted, Address, Connection, Listener};
 use crate::observe::batch::Batcher;
-use crate::observe::messages::{Level, Messages};
+use crate::observe::messages::{self, Level, Messages};
 use crate::observe::writer::Log;
 use crate::observe::{format, outlet};
 use crate::policy::{Fault, WorkerId};
@@ -26,8 +26,8 @@ use crate::shared::table::Admin;
 use anyhow::{Context, bail};
 use parking_lot::{Condvar, Mutex};
 pub use planning::Planning;
-use policies::Policies;
 pub use policies::{Loader, Told, check as check_policies};
+use policies::{Policies, Renewed};
 use registry::Registry;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -251,11 +251,7 @@ impl Control {
         self.set_log(&state.config.process.log, &config.process.log)?;
 
         // A policy that cannot be loaded leaves the one at work; the rest of the configuration is taken up.
-        state.policies.take_up(policies);
-        for error in &errors {
-            self.messages
-                .tell(Level::Error, "a policy stays as it was", &[("error", error)]);
-        }
+        let renewed = state.policies.take_up(policies);
         // Nothing fails from here on. Who waits on a listener that goes is accepted under the rules it came for.
         for bound in &gone {
             self.close(bound);
@@ -264,6 +260,7 @@ impl Control {
             registry, policies, ..
         } = &mut *state;
         self.published.store(Arc::new(registry.build(&config, policies)));
+        self.tell_of_policies(&errors, &renewed);
         let mut now_bound: Vec<Bound> = kept;
         for bound in &mut now_bound {
             let now = wanted
@@ -292,6 +289,27 @@ impl Control {
         self.changed.notify_all();
         self.wake_all();
         Ok(new_bound)
+    }
+
+    /// Each policy that could not be loaded, and each that was, by the beginning of its component's SHA-256.
+    fn tell_of_policies(&self, errors: &[String], renewed: &[Renewed]) {
+        for error in errors {
+            self.messages
+                .tell(Level::Error, "a policy stays as it was", &[("error", error)]);
+        }
+        for policy in renewed {
+            let digest: String = policy.digest[..6]
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            let fields: messages::Fields = &[
+                ("policy", &policy.policy),
+                ("at", &policy.place),
+                ("sha256", &digest),
+            ];
+            self.messages
+                .tell(Level::Notice, "a policy has been loaded", fields);
+        }
     }
 
     /// Opens the log's file again, for a rotation.

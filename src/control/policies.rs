@@ -97,6 +97,14 @@ enum Uses {
     Routes,
 }
 
+/// A policy that took its place, or took it from its former self.
+pub(super) struct Renewed {
+    pub(super) policy: String,
+    pub(super) place: String,
+    /// The SHA-256 of its component.
+    pub(super) digest: [u8; 32],
+}
+
 /// Loads every policy of a config in each of its places, for nothing but to see whether that goes well.
 pub fn check(config: &Config, loader: Option<&dyn Loader>) -> Vec<String> {
     let mut wanted = Policies::default().wanted(config, config.process.workers);
@@ -149,23 +157,28 @@ impl Policies {
         wanted.collect()
     }
 
-    /// Puts what was loaded in its places. What is in none of them is retired.
-    pub(super) fn take_up(&mut self, wanted: Vec<Wanted>) {
+    /// Puts what was loaded in its places; tells what is new there. What is in none of them any more is retired.
+    pub(super) fn take_up(&mut self, wanted: Vec<Wanted>) -> Vec<Renewed> {
+        let mut renewed = Vec::new();
         let mut loaded: BTreeMap<Place, Option<Arc<Loaded>>> =
             wanted.into_iter().map(|one| (one.place, one.now)).collect();
         for (place, known) in &mut self.known {
             let next = loaded.remove(place).flatten();
             let former = std::mem::replace(&mut known.loaded, next);
-            let stays = |former: &Arc<Loaded>| {
-                known
-                    .loaded
-                    .as_ref()
-                    .is_some_and(|now| Arc::ptr_eq(&now.attached, &former.attached))
-            };
-            if let Some(former) = former.filter(|former| !stays(former)) {
-                self.retired.push(former.attached.clone());
+            let same = |one: &Arc<Loaded>, other: &Arc<Loaded>| Arc::ptr_eq(&one.attached, &other.attached);
+            if let (Some(now), Some(before)) = (&known.loaded, &former)
+                && same(now, before)
+            {
+                continue;
             }
+            renewed.extend(known.loaded.as_ref().map(|now| Renewed {
+                policy: place.0.clone(),
+                place: place.2.clone(),
+                digest: now.digest,
+            }));
+            self.retired.extend(former.map(|former| former.attached.clone()));
         }
+        renewed
     }
 
     /// What was retired and nobody uses any more, to be dropped by the caller; and whether there is more to wait for.

@@ -3,7 +3,8 @@
 //! `used` and `idle` are one atomic word, because they change together: lending and parking move one connection from
 //! the one to the other, in one step. So are `max_used` and `need`, of which the second is never below the first;
 //! between two purges they only rise, and rarely, so the usual request reads them and writes nothing. They are
-//! estimates by intent; what is exact is that every connection is counted once.
+//! estimates by intent: a period that ends while `used` rises may begin with a maximum that lags behind. What is exact
+//! is that every connection is counted once.
 //!
 //! A parked connection is counted idle before anybody can find it and until after it was removed, so `idle` is never
 //! below what the shards hold. A multiplexed connection that is offered stays counted as used, once.

@@ -40,7 +40,7 @@ mod total;
 use super::key::PoolKey;
 use super::need::Need;
 use super::parked::Shelf;
-use crate::decide::reuse::{self, CloseReason, Present, Proven, Released, Wanted};
+use crate::decide::reuse::{self, CloseReason, KeepRule, Present, Proven, Released, Wanted};
 use crate::policy::WorkerId;
 use shard::{Seldom, Shard};
 
@@ -88,7 +88,7 @@ impl<C> Pool<C> {
         released: &Released,
         connection: C,
     ) -> Result<Ticket, Refused<C>> {
-        if let Err(reason) = reuse::keep(released, &self.present(worker)) {
+        if let Err(reason) = reuse::keep(released, &self.present(worker, released.rule)) {
             return Err(Refused { connection, reason });
         }
         match released.figures.idle_max {
@@ -191,8 +191,9 @@ impl<C> Pool<C> {
         self.shards.len() as u16
     }
 
-    /// What the keep rule looks at, for that worker.
-    pub fn present(&self, worker: WorkerId) -> Present {
+    /// What that keep rule looks at, for that worker. Only the one that divides the room counts who uses the server:
+    /// the number lies on a line that take-overs write.
+    pub fn present(&self, worker: WorkerId, rule: KeepRule) -> Present {
         let counted = self.need.read();
         Present {
             own_idle: self.idle_by(worker),
@@ -200,7 +201,10 @@ impl<C> Pool<C> {
             idle: counted.idle,
             used: counted.used,
             need: counted.need,
-            workers: self.users(),
+            workers: match rule {
+                KeepRule::Plain => 1,
+                KeepRule::EqualShare => self.users(),
+            },
         }
     }
 

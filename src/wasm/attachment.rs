@@ -97,7 +97,7 @@ impl Loaded {
             redirects: setup.redirects.len(),
             responses: setup.responses.len(),
         };
-        let health = Health::default();
+        let health = Health::new();
         let placed = Arc::new(Placed {
             loaded: self.clone(),
             who,
@@ -110,7 +110,7 @@ impl Loaded {
         });
         placed
             .instance(now)
-            .map_err(|cut| fault(&setup.policy, "a rehearsal within its deadline", cut))?;
+            .map_err(|cut| fault(self, &setup.policy, "a rehearsal within its deadline", cut))?;
         Ok(Arc::new(Handle(placed)))
     }
 }
@@ -196,9 +196,9 @@ fn configured(
 ) -> Result<(configure::Wishes, Offers), LoadError> {
     let allowance = Allowance::new(CONFIGURE_MAX, limits.fuel_max.saturating_mul(100));
     let mut instance = Instance::new(loaded, who, limits.memory_max, allowance)
-        .map_err(|cut| fault(&setup.policy, "its start", cut))?;
+        .map_err(|cut| fault(loaded, &setup.policy, "its start", cut))?;
     let answer = ask(&mut instance, setup, allowance, Duration::ZERO)
-        .map_err(|cut| fault(&setup.policy, "configure", cut))?;
+        .map_err(|cut| fault(loaded, &setup.policy, "configure", cut))?;
     let wishes = match answer {
         None => configure::Wishes {
             attributes: Vec::new(),
@@ -214,8 +214,9 @@ fn configured(
     Ok((wishes, offers))
 }
 
-fn fault(policy: &str, during: &'static str, cut: Cut) -> LoadError {
+fn fault(loaded: &Loaded, policy: &str, during: &'static str, cut: Cut) -> LoadError {
     LoadError::Fault {
+        path: loaded.path().into(),
         policy: policy.into(),
         during,
         fault: cut.fault,

@@ -168,6 +168,7 @@ fn rehearse(loaded: &Loaded) -> Result<(), LoadError> {
             text: cut.detail.into_owned(),
         }),
         Err(cut) => Err(LoadError::Fault {
+            path: path.into(),
             policy: who.policy.to_string(),
             during: "its start",
             fault: cut.fault,

@@ -86,6 +86,8 @@ pub enum LoadError {
     },
     /// It failed while it was instantiated or configured.
     Fault {
+        /// The file.
+        path: PathBuf,
         /// The policy's name.
         policy: String,
         /// During what.
@@ -181,19 +183,32 @@ impl fmt::Display for LoadError {
             }
             LoadError::Wish { policy, text } => write!(out, "policy `{policy}`: {text}"),
             LoadError::Fault {
+                path,
                 policy,
                 during,
                 fault,
                 detail,
-            } => {
-                write!(
-                    out,
-                    "policy `{policy}` failed in {during} ({}): {detail}",
-                    fault.word()
-                )
-            }
+            } => write!(
+                out,
+                "{}: policy `{policy}` failed in {during} ({}): {detail}. {}",
+                path.display(),
+                fault.word(),
+                remedy(*fault)
+            ),
             LoadError::Engine { text } => write!(out, "no WebAssembly engine: {text}"),
         }
+    }
+}
+
+/// What can be done about a component that fails before it has served anything.
+fn remedy(fault: Fault) -> &'static str {
+    match fault {
+        Fault::Deadline => {
+            "`configure` may take 1 s at load and `deadline` on a worker: raise `deadline`, or have it do less"
+        }
+        Fault::Memory => "Raise `memory-max`, or have it keep less",
+        Fault::Instantiate => "Raise `attachments-max`, or attach fewer policies",
+        _ => "The mistake is in the component: put one that works in its place",
     }
 }
 

@@ -2,7 +2,7 @@
 //! workers; pure, the time is an argument.
 //!
 //! ```text
-//!  open ──3 deadline cuts, or 20 other strikes, within 10 s; or slow on average──► shut for 1 s, 2 s, 4 s … 60 s
+//!  open ──3 deadline cuts, or 20 other strikes (a planner: 3), within 10 s; or slow──► shut for 1 s, 2 s, 4 s … 60 s
 //!  shut ──time──► on probation for 10 s ──one strike──► shut, twice as long
 //!                                      └─time──► open, and the next pause is 1 s again
 //! ```
@@ -20,6 +20,8 @@ use std::time::Duration;
 const CUTS_MAX: usize = 3;
 /// Other strikes within [`STRIKES_WITHIN`] that shut.
 const STRIKES_MAX: usize = 20;
+/// The same for a policy that is asked a few times a second at most.
+const STRIKES_MAX_SELDOM: usize = 3;
 const STRIKES_WITHIN: Duration = Duration::from_secs(10);
 /// Good answers of an instance before a fault that make it an accident.
 const ACCIDENT_AFTER: u32 = 32;
@@ -28,8 +30,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 const PROBATION: Duration = Duration::from_secs(10);
 
 /// The state of one attachment.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Health {
+    strikes_max: usize,
     /// Nanoseconds until when it is shut; 0 when it is open.
     shut_until: AtomicU64,
     record: Mutex<Record>,
@@ -53,6 +56,23 @@ pub(super) enum Look {
 }
 
 impl Health {
+    /// Of what is asked for requests.
+    pub(super) fn new() -> Health {
+        Health {
+            strikes_max: STRIKES_MAX,
+            shut_until: AtomicU64::new(0),
+            record: Mutex::default(),
+        }
+    }
+
+    /// Of what is asked on a tick.
+    pub(super) fn asked_seldom() -> Health {
+        Health {
+            strikes_max: STRIKES_MAX_SELDOM,
+            ..Health::new()
+        }
+    }
+
     /// Whether it may be asked: one load unless it is shut.
     pub(super) fn look(&self, now: Duration) -> Look {
         let until = self.shut_until.load(Ordering::Relaxed);
@@ -91,7 +111,7 @@ impl Health {
         if self.shut_until.load(Ordering::Relaxed) != 0 {
             return None;
         }
-        if record.is_enough(fault, now) {
+        if record.is_enough(fault, self.strikes_max, now) {
             let pause = record.next_pause(now);
             self.shut_until
                 .store(nanoseconds(now + pause).max(1), Ordering::Relaxed);
@@ -102,13 +122,13 @@ impl Health {
 }
 
 impl Record {
-    fn is_enough(&mut self, fault: Fault, now: Duration) -> bool {
+    fn is_enough(&mut self, fault: Fault, strikes_max: usize, now: Duration) -> bool {
         if fault == Fault::Slow || now < self.probation_until {
             return true;
         }
         let (list, most) = match fault {
             Fault::Deadline => (&mut self.cuts, CUTS_MAX),
-            _ => (&mut self.strikes, STRIKES_MAX),
+            _ => (&mut self.strikes, strikes_max),
         };
         list.push_back(now);
         while list
@@ -199,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_third_cut_within_ten_seconds_shuts() {
-        let health = Health::default();
+        let health = Health::new();
         assert_eq!(health.strike(Fault::Deadline, 1000, at(0)), None);
         assert_eq!(health.strike(Fault::Deadline, 1000, at(9_000)), None);
         assert_eq!(
@@ -215,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_relapse_doubles_the_pause_and_time_heals() {
-        let health = Health::default();
+        let health = Health::new();
         for _ in 1..STRIKES_MAX {
             assert_eq!(health.strike(Fault::Trap, 0, at(0)), None);
         }
@@ -239,8 +259,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_asked_seldom_is_shut_by_its_third_strike() {
+        let health = Health::asked_seldom();
+        assert_eq!(health.strike(Fault::Trap, 0, at(0)), None);
+        assert_eq!(health.strike(Fault::HostBytes, 0, at(1000)), None);
+        assert_eq!(health.strike(Fault::Plan, 0, at(2000)), Some(PAUSE_MIN));
+    }
+
+    #[test]
     fn an_accident_is_no_strike_but_slowness_shuts_at_once() {
-        let health = Health::default();
+        let health = Health::new();
         for _ in 0..1000 {
             assert_eq!(health.strike(Fault::Trap, 99, at(5)), None);
         }

@@ -28,7 +28,7 @@ pub(super) struct Planning {
 impl Planning {
     pub(super) fn new(placed: Arc<Placed>, now: Duration) -> Result<Planning, Fault> {
         let (rate, burst) = REBUILDS;
-        let health = Health::default();
+        let health = Health::asked_seldom();
         let rebuilds = Bucket::new(rate, burst);
         let mut planning = Planning {
             placed,

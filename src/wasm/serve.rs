@@ -7,6 +7,9 @@
 //!                                │       fault
 //!              answer checked ◄──┴──► fault: strike; the instance goes unless it only answered badly
 //! ```
+//!
+//! A cut by the clock is followed by a rest of [`REST`], in which the worker does not ask: requests that arrived while the
+//! guest ran have waited for one deadline and must not wait for another.
 
 use super::Mode;
 use super::answer::{self, Refused};
@@ -25,6 +28,8 @@ use wasmtime::Store;
 
 /// Instances that a worker may remake for one attachment: each second on average, and at once.
 const REBUILDS: (u32, u32) = (50, 50);
+/// From the end of an overrun deadline until the policy is asked again on that worker: what piled up is answered by then.
+const REST: Duration = Duration::from_millis(100);
 /// One call of so many is timed.
 const SAMPLED: u32 = 64;
 
@@ -39,6 +44,8 @@ pub(super) struct Serving {
     calls: u32,
     /// Good answers since the last fault.
     good: u32,
+    /// Until when it is not asked, after a cut by the clock.
+    rests_until: Duration,
     /// Dropped last: who waits for it ([`crate::policy::Attachment::is_used`]) waits for the instance too.
     placed: Arc<Placed>,
 }
@@ -61,6 +68,7 @@ impl Serving {
             mean: Mean::default(),
             calls: 0,
             good: 0,
+            rests_until: Duration::ZERO,
         };
         serving.revive(now)?;
         Ok(serving)
@@ -110,6 +118,9 @@ impl Serving {
         }
         self.placed.fault(&self.placed.health, &cut, self.good, now);
         self.good = 0;
+        if cut.fault == Fault::Deadline {
+            self.rests_until = now + self.placed.limits.deadline + REST;
+        }
         cut.fault
     }
 
@@ -161,7 +172,7 @@ impl Serving {
 
 impl Policy for Serving {
     fn ready(&self, now: Duration) -> bool {
-        self.placed.health.is_open(now)
+        now >= self.rests_until && self.placed.health.is_open(now)
     }
 
     fn table(&mut self, shown: &Shown, now: Duration) -> Result<(), Fault> {

@@ -20,6 +20,8 @@ mod listeners;
 mod operating;
 #[cfg(feature = "wasm")]
 mod policies;
+#[cfg(feature = "wasm")]
+mod policy_loading;
 mod pools;
 mod reload;
 mod retries;

@@ -11,17 +11,46 @@ fn named(name: &'static str) -> Origin {
 
 /// Clients in parallel that ask without a pause, on kept and on fresh connections in turn, until told to stop. Any
 /// answer but a complete 200 fails the test; a connection may only end where the proxy announced it.
-struct Load {
+pub(crate) struct Load {
     stop: AtomicBool,
     served: AtomicU32,
 }
 
+/// Stops the load, also when a test fails in the middle of it.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Load {
-    fn new() -> Load {
+    pub(crate) fn new() -> Load {
         Load {
             stop: AtomicBool::new(false),
             served: AtomicU32::new(0),
         }
+    }
+
+    /// Does something while so many clients ask.
+    pub(crate) fn around(&self, proxy: &Proxy, clients: usize, act: impl FnOnce()) {
+        std::thread::scope(|scope| {
+            let _end = End(&self.stop);
+            for _ in 0..clients {
+                scope.spawn(|| self.ask(proxy));
+            }
+            act();
+        });
+    }
+
+    /// Waits until so many more requests have been served.
+    #[track_caller]
+    pub(crate) fn goes_on(&self, more: u32) {
+        let before = self.served();
+        eventually("the load goes on", || {
+            (self.served() > before + more).then_some(())
+        });
     }
 
     fn ask(&self, proxy: &Proxy) {
@@ -54,24 +83,19 @@ fn a_reload_loses_nothing() {
     };
     let proxy = Proxy::start(&both);
     let load = Load::new();
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| load.ask(&proxy));
-        }
+    load.around(&proxy, 4, || {
         for number in 0..10 {
             let setup = match number % 3 {
                 0 => Setup::before(&first),
                 1 => Setup::before(&second),
                 _ => both.clone(),
             };
-            let before = load.served();
             proxy.reload(&marked(&setup, number));
             eventually("the new route", || {
                 (Client::of(&proxy).get(&format!("/mark/{number}")).status == 410).then_some(())
             });
-            eventually("some load", || (load.served() > before + 50).then_some(()));
+            load.goes_on(50);
         }
-        load.stop.store(true, Ordering::Relaxed);
     });
     assert!(load.served() >= 500);
 }
@@ -149,8 +173,7 @@ fn a_bad_configuration_changes_nothing() {
     let mut kept = Client::of(&proxy);
     assert_eq!(kept.get("/").text(), "app");
     let load = Load::new();
-    std::thread::scope(|scope| {
-        scope.spawn(|| load.ask(&proxy));
+    load.around(&proxy, 1, || {
         for (text, said) in [
             ("this is = not [ toml", "forebay.toml"),
             ("[[listen]]\nbind = \"127.0.0.1:0\"\nbakend = \"app\"\n", "bakend"),
@@ -162,10 +185,8 @@ fn a_bad_configuration_changes_nothing() {
             proxy.rewrite(text);
             proxy.signal(Signal::HUP);
             proxy.says("what is wrong", |line| line.contains(said));
-            let before = load.served();
-            eventually("the load goes on", || (load.served() > before + 20).then_some(()));
+            load.goes_on(20);
         }
-        load.stop.store(true, Ordering::Relaxed);
     });
     assert_eq!(kept.get("/").text(), "app");
     assert!(proxy.runs());

@@ -6,7 +6,7 @@
 
 Client and origin(s) in one program: every request carries a serial number, the origin
 notes each execution, the client checks each answer.  Standard library only, loopback
-only, bounded by --requests and --max-s.  Classes of outcome:
+only, bounded by --requests and --max-s; SIGTERM ends it early.  Classes of outcome:
   ok        200 with the right body
   raced     kept connection closed before one byte of the answer (client may repeat a
             GET; counted apart because only 'Connection: close' in time avoids it)
@@ -20,7 +20,7 @@ The last line is 'N passed, N failed': failed = everything but ok (and raced, wi
 --allow-raced; and up to --post-5xx-max POSTs answered 5xx, which were in flight on a
 server that died), plus doubled.
 """
-import argparse, collections, os, random, re, socket, struct, subprocess, sys, threading, time
+import argparse, collections, os, random, re, signal, socket, struct, subprocess, sys, threading, time
 
 HEAD = re.compile(rb"^(?P<m>[A-Z]+) /n/(?P<n>[0-9]+) HTTP/1\.1\r\n")
 
@@ -214,6 +214,7 @@ def main():
     time.sleep(0.3)
     m = Meter(a)
     m.t0 = time.time()
+    signal.signal(signal.SIGTERM, lambda *_: setattr(m, "stop", True))
     ts = [threading.Thread(target=m.worker, args=(i,), daemon=True) for i in range(a.threads)]
     for t in ts:
         t.start()

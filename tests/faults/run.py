@@ -4,17 +4,19 @@
     tests/faults/run.py crash          a server dies six times under load (default 20,000 requests)
     tests/faults/run.py reload         fifty reloads with changed routes and servers under load
     tests/faults/run.py descriptors    the descriptor limit is reached and left again
-    tests/faults/run.py all [--requests N]
+    tests/faults/run.py swaps          a policy is replaced 1,000 times under load (--swaps N; some minutes)
+    tests/faults/run.py all            all but `swaps`
 
 Wanted: crash: no GET lost, no POST doubled, POSTs failed at most clients x crashes, each with a complete 502.
 reload: nothing lost at all, resident memory after the last reload within 2 MiB of that after the fifth.
-descriptors: see fdtest.py. The exit status is 0 when all cases asked for hold. FOREBAY names the binary.
+descriptors: see fdtest.py. swaps: see swaps.py. The exit status is 0 when all cases asked for hold. FOREBAY names the binary.
 """
 import argparse, os, subprocess, sys, threading, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 import launch  # noqa: E402
+import swaps as swapping  # noqa: E402
 
 CLIENTS, CRASHES, RELOADS = 8, 6, 50
 
@@ -68,9 +70,9 @@ def reload(a):
             proxy.rewrite(config([ports[i] for i in range(3) if i != n % 4], route))
             proxy.reload()
             if n == RELOADS // 10:
-                early = resident(proxy.pid)
+                early = launch.resident(proxy.pid)
         time.sleep(0.3)
-        grown = resident(proxy.pid) - (early or 0)
+        grown = launch.resident(proxy.pid) - (early or 0)
         print("memory: %d KiB more after the last reload than after the fifth" % (grown // 1024), flush=True)
         return load.wait() == 0 and grown <= 2 << 20 and proxy.alive()
 
@@ -85,15 +87,10 @@ def descriptors(a):
         return done.returncode == 0 and done.stdout.rstrip().endswith(" 0 failed") and proxy.alive()
 
 
-def resident(pid):
-    """Bytes; 0 for a process that is gone."""
-    try:
-        for line in open("/proc/%d/status" % pid):
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return 0
+def swaps(a):
+    ports = [launch.free_port() for _ in range(3)]
+    load = lambda proxy, *options: meter(proxy, ports, *options)  # noqa: E731
+    return swapping.run(ports, load, a.swaps)
 
 
 def origin(port):
@@ -118,17 +115,19 @@ def origin(port):
 
 
 CASES = {"crash": crash, "reload": reload, "descriptors": descriptors}
+LONG = {"swaps": swaps}
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("case", choices=[*CASES, "all"])
+    ap.add_argument("case", choices=[*CASES, *LONG, "all"])
     ap.add_argument("--requests", type=int, default=20000)
+    ap.add_argument("--swaps", type=int, default=1000)
     a = ap.parse_args()
     bad = []
     for name in CASES if a.case == "all" else [a.case]:
         print("== " + name, flush=True)
-        if not CASES[name](a):
+        if not {**CASES, **LONG}[name](a):
             bad.append(name)
     print("failed: " + ", ".join(bad) if bad else "all hold")
     return 1 if bad else 0

@@ -1,7 +1,7 @@
 //! Four workers at the pools of three servers, with all that the pools can do: requests, take-overs, events, purges,
 //! evictions, a strict limit, plain and equal shares. However they interleave, everything drains to zero.
 
-use crate::{GATE, explore_times, together};
+use crate::{Depth, GATE, USUAL, explore_to, together};
 use forebay::decide::reuse::{Figures, Gate, KeepRule, Mode, Proven, Released, Wanted};
 use forebay::policy::WorkerId;
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
@@ -133,7 +133,7 @@ impl Worker<'_> {
         match step % 4 {
             0 | 1 => self.request(at),
             2 => self.event(),
-            _ if self.id.0 % 2 == 0 => {
+            _ if self.id.0.is_multiple_of(2) => {
                 if let Some(evicted) = server.pool.evict(self.id) {
                     self.site.close(server, evicted.connection);
                 }
@@ -202,9 +202,14 @@ impl Worker<'_> {
     }
 }
 
+const MANY: Depth = Depth {
+    schedules: 10_000,
+    ..USUAL
+};
+
 #[test]
 fn four_workers_at_three_servers_drain_to_zero() {
-    explore_times(10_000, || {
+    explore_to(MANY, || {
         let site = Arc::new(Site::new());
         together(&site, u32::from(WORKERS), |site, number| {
             let mut worker = Worker {

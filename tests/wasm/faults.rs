@@ -2,7 +2,7 @@
 
 use crate::guests::{ARENA, Guest, PICK_FIRST};
 use crate::kit::{LIVE, choice, pick, route_asked, three};
-use forebay::policy::{Edits, Fault, PlanServer, PlanView, State};
+use forebay::policy::{Edits, Fault, Plan, PlanServer, PlanView, State};
 use forebay::wasm::Limits;
 use std::time::{Duration, Instant};
 
@@ -254,7 +254,12 @@ fn plans_that_cannot_be_executed() {
         now: Duration::ZERO,
         servers: &servers,
     };
-    for (body, expected) in [(huge, Err(())), (empty, Err(())), (none, Ok(None))] {
+    // No tier at all is an answer: it withdraws the plan before.
+    let withdrawn = Plan {
+        tiers: Vec::new(),
+        lifetime: None,
+    };
+    for (body, expected) in [(huge, Err(())), (empty, Ok(Some(withdrawn))), (none, Ok(None))] {
         let attachment = LIVE
             .attach(&Guest::planner(body))
             .unwrap_or_else(|error| panic!("{error}"));

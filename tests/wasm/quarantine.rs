@@ -47,6 +47,19 @@ fn the_third_cut_ends_it_for_all_workers_and_time_brings_it_back() {
     }
 }
 
+/// Whoever waited while the guest was cut does not wait for another cut.
+#[test]
+fn after_a_cut_by_the_clock_the_worker_does_not_ask_for_a_while() {
+    let bench = Bench::new(Mode::Live);
+    let mut policy = bench.policy(&Guest::picker("(loop $again (br $again)) (unreachable)"));
+    assert_eq!(pick(&mut *policy, at(1000)), Err(Fault::Deadline));
+    // Until the deadline and 100 ms have passed since the call began.
+    assert!(!policy.ready(at(1010)) && !policy.ready(at(1109)) && policy.ready(at(1110)));
+    let mut traps = bench.policy(&Guest::picker("(unreachable)"));
+    assert_eq!(pick(&mut *traps, at(1000)), Err(Fault::Trap));
+    assert!(traps.ready(at(1000)), "a trap has cost nobody time");
+}
+
 #[test]
 fn one_trap_among_a_hundred_costs_one_answer() {
     let bench = Bench::new(Mode::Test);

@@ -106,7 +106,7 @@ pub(super) const BACKEND: &[Key] = &[
         "prefer-idle",
         Form::Flag,
         Default::Flag(false),
-        "Among servers that are equally good, choose one to which this worker has an idle connection.",
+        "Among servers that are equally good for `random` or `leastconn`, choose one to which a connection is idle.",
     )
     .clause("POOL-62"),
     key(

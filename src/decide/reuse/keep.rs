@@ -53,7 +53,7 @@ pub struct Present {
     pub used: u32,
     /// Estimated need of the server.
     pub need: u32,
-    /// Workers that have used the server lately.
+    /// Workers that have used the server lately; only [`KeepRule::EqualShare`] asks.
     pub workers: u32,
 }
 

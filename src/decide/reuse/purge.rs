@@ -23,11 +23,11 @@ pub struct Counted {
 
 impl Counted {
     /// The same when the period ends: the need halves its distance to what was used at most, and the maximum begins
-    /// anew with what is used now (POOL-40, steps 3 and 4).
+    /// anew with what is used now (POOL-40, steps 3 and 4). A use that has not raised the maximum yet counts, too.
     pub fn decayed(self) -> Self {
         let halfway = (u64::from(self.need) + u64::from(self.max_used)) / 2;
         Counted {
-            need: (halfway as u32).max(self.max_used),
+            need: (halfway as u32).max(self.max_used).max(self.used),
             max_used: self.used,
             ..self
         }
@@ -47,8 +47,8 @@ impl Cut {
     /// and 2). To be made before the need decays.
     pub fn of(counted: Counted, floor: u32) -> Self {
         let present = u64::from(counted.used) + u64::from(counted.idle);
-        let needed = counted.max_used.max(counted.need).max(floor);
-        // At most half of the idle ones, because what is used is needed.
+        // What is used now is needed, too: the maximum may have missed it while another period ended.
+        let needed = counted.used.max(counted.max_used).max(counted.need).max(floor);
         let target = present.saturating_sub(u64::from(needed)).div_ceil(2) as u32;
         Cut {
             target,
@@ -138,7 +138,8 @@ mod tests {
             ("the floor needs them", counted(2, 30, 2, 10), 32, 0),
             ("the maximum needs them", counted(2, 30, 32, 10), 0, 0),
             ("all are too many", counted(0, 3, 0, 0), 0, 2),
-            ("no overflow", counted(u32::MAX, u32::MAX, 0, 0), 0, u32::MAX),
+            ("no overflow", counted(u32::MAX, u32::MAX, 0, 0), 0, 1 << 31),
+            ("all that are used are needed", counted(9, 2, 0, 0), 0, 1),
         ] {
             let mut cut = Cut::of(counted, floor);
             assert_eq!(cut.target(), target, "{case}");
@@ -188,6 +189,8 @@ mod tests {
         assert_eq!((after.max_used, after.need), (1, 7));
         let after = after.decayed();
         assert_eq!((after.max_used, after.need), (1, 4));
+        let ahead = Counted { used: 9, ..after };
+        assert_eq!((ahead.decayed().max_used, ahead.decayed().need), (9, 9));
     }
 
     #[test]

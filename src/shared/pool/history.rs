@@ -2,7 +2,7 @@
 
 use super::shard::layout;
 use super::*;
-use crate::decide::reuse::{Descriptors, Figures, Gate, KeepRule, Mode, Sharing};
+use crate::decide::reuse::{Descriptors, Figures, Gate, Mode, Sharing};
 use crate::shared::key::{KeySecret, Parts};
 
 const ME: WorkerId = WorkerId(0);

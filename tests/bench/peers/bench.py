@@ -5,6 +5,7 @@
   bench.py report results/NAME.jsonl [--base haproxy]      the tables (medians, ratios against the base peer)
   bench.py pairs results/NAME.jsonl                        the policies against the native balancer (scenarios policy4, policy16)
   bench.py matrix results/NAME.jsonl                       one table: CPU us/req of every peer in every scenario
+  bench.py history [--rounds 3] [--peers forebay,haproxy26] [--scen series]   reuse and take-overs of the pools, 16 workers and 9,000 clients
   bench.py syscalls | memory | seeds | profile [...]                 the special runs
   bench.py list
 
@@ -106,7 +107,7 @@ def forebay(c):
     conf = f"""[process]
 workers = {c.threads}
 log = {{ to = "none" }}
-{f'metrics = "127.0.0.1:{c.tls_port}"' if c.plugin else ""}
+{f'metrics = "127.0.0.1:{c.tls_port}"' if c.plugin or c.opt.get("metrics") else ""}
 pool-low-fd-ratio = 90
 pool-high-fd-ratio = 95
 [[listen]]
@@ -137,13 +138,17 @@ for _x in ("native", "same", "plan", "pick", "route"):
     def _f(c, x=_x): c.plugin = x; return forebay(c)
     PEERS["fb_" + _x] = _f
 
-def policy_figures(s):
-    """Calls of policies, faults, and who chose the servers, from the metrics."""
+def metrics(s):
+    """A function that sums the samples of a name, with part of a label."""
     with socket.create_connection(("127.0.0.1", s.tls_port), 5) as k:
         k.sendall(b"GET /metrics HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n")
         t = b"".join(iter(lambda: k.recv(65536), b"")).decode()
-    v = lambda name, label="": sum(float(l.rsplit(" ", 1)[1]) for l in t.splitlines() if l.startswith(name) and label in l)
-    return dict(calls=v("forebay_policy_calls_total"), faults=v("forebay_policy_faults_total"), **{"by_" + x: v("forebay_backend_choices_total", f'source="{x}"') for x in ("plan", "pick", "native")})
+    return lambda name, label="": sum(float(l.rsplit(" ", 1)[1]) for l in t.splitlines() if l.startswith("forebay_" + name) and label in l)
+
+def policy_figures(s):
+    """Calls of policies, faults, and who chose the servers."""
+    v = metrics(s)
+    return dict(calls=v("policy_calls_total"), faults=v("policy_faults_total"), **{"by_" + x: v("backend_choices_total", f'source="{x}"') for x in ("plan", "pick", "native")})
 
 def _loop(flag, value):
     def f(c):
@@ -727,6 +732,63 @@ def ha_counts(s):
         if len(f) > 10: co += int(f[hd.index("connect")] or 0); re_ += int(f[hd.index("reuse")] or 0)
     return int(m[1]) if m else -1, co, re_
 
+def pool_counts(s):
+    """Take-overs, connections opened, requests over a connection opened before: as the proxy counts them."""
+    if s.name.startswith("haproxy"): return ha_counts(s)
+    v = metrics(s)
+    return int(v("worker_takeovers_total")), int(v("server_connection_attempts_total")), int(v("server_connection_reuses_total"))
+
+def pool_bed(peer, close_after, low, reuse, wd, threads=16, n=210):
+    return Bed(peer, dict(n=n, delay_us=1000, close_after=close_after, threads=threads, srv_opt=f" pool-low-conn {low}" if low else "", opt={"reuse": reuse, "metrics": True}), wd)
+
+def cmd_history(o):
+    """The experiment that HAProxy's pools were tuned by: 16 workers, 210 servers of 1 ms, 9,000 clients; 5 s of warm-up, 10 s measured. `--scen series` prints
+    close-after-5 second by second instead, for 60 s."""
+    import threading
+    wd = f"{RUN}/{os.getpid()}"
+    peers = o.peers.split(",") if o.peers else ["forebay", "haproxy26"]
+    series = o.scen == "series"
+    rows = []
+    for r in range(1 if series else o.rounds):
+        for ca, low in ((5, 0), (5, 32)) if series else ((0, 0), (0, 32), (5, 0), (5, 32)):
+            for peer in peers[r % len(peers):] + peers[:r % len(peers)]:
+                warm, dur = (2.0, 60.0) if series else (5.0, o.dur or 10.0)
+                with Lock():
+                    s = pool_bed(peer, ca, low, "safe", wd)
+                    try:
+                        res = {}
+                        th = threading.Thread(target=lambda: res.update(s.lg("--conns", 9000, "--warmup", warm, "--duration", dur, timeout=150)))
+                        th.start(); time.sleep(warm + 0.3)
+                        a, t0 = pool_counts(s), time.time()
+                        if series:
+                            print(f"\n{peer}, close after {ca}, pool-low-conn {low}: requests, opened, reuse %, take-overs per 1,000 requests, each second")
+                            last, line = a, []
+                            for k in range(58):
+                                time.sleep(max(0, t0 + k + 1 - time.time())); now = pool_counts(s)
+                                tk, op, re_ = (y - x for x, y in zip(last, now)); last = now
+                                line.append((op + re_, op, 100 * re_ / max(1, op + re_), 1000 * tk / max(1, op + re_)))
+                                print(f"{k + 1:3}  {op + re_:7} {op:6} {line[-1][2]:6.2f} {line[-1][3]:7.1f}", flush=True)
+                            th.join()
+                            for w, part in (("first 10 s", line[:10]), ("last 10 s", line[-10:])): print(f"{w}: reuse {100 * (1 - sum(x[1] for x in part) / max(1, sum(x[0] for x in part))):.2f} %, {sum(x[0] for x in part) / 10:.0f} requests/s")
+                            continue
+                        time.sleep(dur - 0.8); b, t1 = pool_counts(s), time.time(); th.join()
+                        d = digest(s, res)
+                    except (RuntimeError, subprocess.TimeoutExpired, OSError) as e: print(f"r{r} {peer} close-after {ca} low {low} FAIL {str(e)[:300]}"); continue
+                    finally: s.stop()
+                tk, op, re_ = (y - x for x, y in zip(a, b)); n = max(1, op + re_)
+                row = dict(peer=peer, round=r, ca=ca, low=low, reuse=100 * re_ / n, opened_k=1000 * op / n, takeover_k=1000 * tk / n, takeover_s=tk / (t1 - t0), rps=d["rps"], cpu_us=d["cpu_us"], p99=d["p99"], err=d["err"], bg=d["bg"])
+                rows.append(row)
+                print(f"r{r} {peer:10} close-after {ca} low {low:2}  reuse {row['reuse']:6.2f} %  opened {row['opened_k']:6.1f}/1000  take-overs {row['takeover_k']:7.1f}/1000 {row['takeover_s']:8.0f}/s  rps {row['rps']:7.0f}  cpu {row['cpu_us']:5.1f} us  p99 {row['p99']:.0f}  err {row['err']} bg {row['bg']:.2f}", flush=True)
+    if rows:
+        print("\n| servers close after | pool-low-conn | peer | reuse % | opened/1,000 | take-overs/1,000 | take-overs/s | CPU us/req | CPU x " + peers[-1] + " | req/s | errors |\n" + "|---" * 11 + "|")
+        for ca, low in dict.fromkeys((r["ca"], r["low"]) for r in rows):
+            for peer in peers:
+                own = [r for r in rows if (r["ca"], r["low"], r["peer"]) == (ca, low, peer)]
+                if not own: continue
+                base = {r["round"]: r["cpu_us"] for r in rows if (r["ca"], r["low"], r["peer"]) == (ca, low, peers[-1])}
+                m = lambda k: med([r[k] for r in own])
+                print(f"| {ca or 'never'} | {low} | {peer} | {m('reuse'):.2f} | {m('opened_k'):.1f} | {m('takeover_k'):.1f} | {m('takeover_s'):.0f} | {m('cpu_us'):.1f} | {med([r['cpu_us'] / base[r['round']] for r in own if r['round'] in base]):.2f} | {m('rps'):.0f} | {sum(r['err'] for r in own)} |")
+
 def cmd_seeds(o):
     """What the seeds quote, as far as this machine goes: takeover/reuse with 16 threads, health checks, leastconn queueing."""
     hv = o.peers.split(",") if o.peers else ["haproxy26"]
@@ -791,7 +853,7 @@ def quiet():
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("cmd", choices=["run", "report", "syscalls", "memory", "seeds", "profile", "matrix", "pairs", "list"])
+    p.add_argument("cmd", choices=["run", "report", "syscalls", "memory", "seeds", "profile", "matrix", "pairs", "history", "list"])
     p.add_argument("files", nargs="*"); p.add_argument("--scen", default="ka4"); p.add_argument("--peers"); p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--dur", type=float, help="overrides each scenario's measured seconds"); p.add_argument("--round0", type=int, default=0); p.add_argument("--out"); p.add_argument("--base", default="haproxy26"); p.add_argument("--peer-file", action="append", default=[]); p.add_argument("--force", action="store_true")
     o = p.parse_args()
