@@ -8,10 +8,7 @@ use crate::decide::route::{Action, BackendRef};
 /// Whether there is room for all policies where they are attached, in the order of the file.
 pub(super) fn attachments(attached: Vec<At>, max: u16, report: &mut Report) {
     if let Some(extra) = attached.get(usize::from(max)) {
-        let found = format!(
-            "policies are attached to {} listeners and backends",
-            attached.len()
-        );
+        let found = format!("policies are attached in {} places", attached.len());
         let help = format!("set `attachments-max = {}` in [process]", attached.len());
         let expected = format!("expected at most {max}; this one is too many");
         report.wrong(extra.clone(), found, expected, help);
