@@ -33,6 +33,12 @@ fn used_and_idle(pool: &Pool<u32>) -> (u32, u32) {
     (used, idle)
 }
 
+/// What is answered while that worker is at its shard.
+fn while_held<T>(pool: &Pool<u32>, worker: WorkerId, then: impl FnOnce() -> T) -> T {
+    let _held = pool.occupy(worker);
+    then()
+}
+
 #[test]
 fn every_way_out_is_counted() {
     let (pool, tickets) = with(&[

@@ -1,9 +1,8 @@
 //! Which connections the purge, an eviction and a strict limit close (POOL-40…51).
 
-use super::{ME, OPEN, SIBLING, key, shared, used_and_idle};
+use super::{ME, OPEN, SIBLING, key, shared, used_and_idle, while_held};
 use crate::decide::reuse::{Figures, Proven, Wanted};
 use crate::policy::WorkerId;
-use crate::shared::pool::shard::layout::while_held;
 use crate::shared::pool::{Evicted, Exhausted, Pool, PurgeTimer};
 
 /// V2 on a pool: one worker owns all.

@@ -1,11 +1,10 @@
 //! Which connection a search finds, and why none (POOL-11, 20…25, 71).
 
-use super::{ME, OPEN, SIBLING, key, shared};
+use super::{ME, OPEN, SIBLING, key, shared, while_held};
 use crate::decide::reuse::{Figures, Gate, OpenReason, Proven, Sharing, Wanted};
 use crate::policy::WorkerId;
 use crate::shared::key::{KeySecret, Parts, PoolKey};
 use crate::shared::pool::Found;
-use crate::shared::pool::shard::layout::while_held;
 
 fn stolen(connection: u32, from: u16) -> Result<Found<u32>, OpenReason> {
     Ok(Found::Stolen {
