@@ -49,6 +49,7 @@ pub mod net;
 pub mod observe;
 pub mod policy;
 pub mod shared;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
 pub mod sim;
 pub mod sync;
 #[cfg(feature = "wasm")]
