@@ -48,7 +48,7 @@ fn nothing_is_broken_in_any_mode() {
             for balance in [Algorithm::Random(2), Algorithm::RoundRobin, Algorithm::LeastConn] {
                 for keep in [KeepRule::Plain, KeepRule::EqualShare] {
                     let mut cluster = busy();
-                    (cluster.pool.mode, cluster.balance, cluster.pool.keep) = (mode, balance, keep);
+                    (cluster.pool.mode, cluster.balance, cluster.pool.figures.rule) = (mode, balance, keep);
                     for server in &mut cluster.servers {
                         (server.streams, server.closes_after) = (streams, closes_after);
                     }
@@ -130,11 +130,32 @@ fn a_steady_load_reuses_and_takes_little_over() {
     assert!(late.of_requests(late.taken_over, 100) < 3.0, "{late}");
 }
 
+/// What `pool-keep = "equal"` is for: with a reserve, fewer are opened and fewer taken over than under the plain rule.
+#[test]
+fn equal_shares_open_and_take_over_less() {
+    let late = |keep| {
+        let mut cluster = scenarios::historic(8, None, keep);
+        cluster.workers = 4;
+        cluster.servers.truncate(40);
+        cluster.duration = 12 * SECOND;
+        cluster.requests_max = 600_000;
+        if let Load::Clients(clients) = &mut cluster.load {
+            clients.count = 400;
+            clients.think = Span::Exponential { mean: 2_000 };
+        }
+        let report = run(&cluster, 1);
+        report.between(2..report.seconds.len())
+    };
+    let (plain, equal) = (late(KeepRule::Plain), late(KeepRule::EqualShare));
+    assert!(equal.opened() * 2 < plain.opened(), "{equal}{plain}");
+    assert!(equal.taken_over * 10 < plain.taken_over * 9, "{equal}{plain}");
+}
+
 /// POOL-44: without the estimate, a pool empties itself between two waves.
 #[test]
 fn the_estimate_spares_closes_where_load_varies() {
     let closed = |estimate| {
-        let mut cluster = scenarios::varying(2_000);
+        let mut cluster = scenarios::varying(2_000, KeepRule::Plain);
         cluster.duration = 30 * SECOND;
         cluster.estimate = estimate;
         run(&cluster, 1).between(5..30).closed()
@@ -177,7 +198,10 @@ fn a_burst_is_purged_step_by_step() {
     assert!(idle[3] >= 90, "{idle:?}");
     assert!(idle.windows(2).skip(1).all(|pair| pair[1] <= pair[0]), "{idle:?}");
     assert!(*idle.last().unwrap() <= 2, "{idle:?}");
-    assert_eq!(report.total().closed(), report.total().closed_for(CloseReason::Purge));
+    assert_eq!(
+        report.total().closed(),
+        report.total().closed_for(CloseReason::Purge)
+    );
 }
 
 /// POOL-21.

@@ -4,7 +4,7 @@
 
 use super::edit::Edits;
 use super::exchange::Effort;
-use super::reuse::{Figures, KeepRule, Mode};
+use super::reuse::{Figures, Mode};
 use super::route::RouteTable;
 use super::template::Template;
 pub use crate::http1::Limits;
@@ -72,10 +72,8 @@ pub enum Forwarded {
 pub struct PoolSettings {
     /// How they are shared between clients (`reuse`).
     pub mode: Mode,
-    /// Limits and targets (`pool-low-conn`, `pool-max-conn`).
+    /// Limits and targets (`pool-low-conn`, `pool-max-conn`), and how the room is divided (`pool-keep`).
     pub figures: Figures,
-    /// How the room for idle ones is divided (`pool-keep`).
-    pub keep: KeepRule,
     /// Between two purges (`pool-purge-delay`); `None` keeps nothing.
     pub purge_delay: Option<NonZeroU64>,
     /// Requests that one carries after its first (`max-reuse`).

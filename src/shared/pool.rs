@@ -91,7 +91,7 @@ impl<C> Pool<C> {
         released: &Released,
         connection: C,
     ) -> Result<Ticket, Refused<C>> {
-        if let Err(reason) = reuse::keep(released, &self.present(worker, released.rule)) {
+        if let Err(reason) = reuse::keep(released, &self.present(worker, released.figures.rule)) {
             return Err(Refused { connection, reason });
         }
         match released.figures.idle_max {

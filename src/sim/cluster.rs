@@ -2,7 +2,7 @@
 
 use super::random::Span;
 use crate::decide::balance::{Algorithm, SERVERS_MAX};
-use crate::decide::reuse::{Figures, KeepRule, Mode, Sharing};
+use crate::decide::reuse::{Figures, Mode, Sharing};
 use crate::decide::settings::{Micros, PoolSettings};
 use std::num::NonZeroU64;
 
@@ -135,7 +135,6 @@ impl Cluster {
             pool: PoolSettings {
                 mode: Mode::Safe,
                 figures: Figures::default(),
-                keep: KeepRule::Plain,
                 purge_delay: NonZeroU64::new(5_000_000),
                 max_reuse: None,
                 strict_max: None,

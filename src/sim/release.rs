@@ -111,7 +111,6 @@ impl Run<'_> {
             reuses_left: reuse::reuses_left(pool.max_reuse, connection.responses),
             descriptors: self.descriptors(),
             figures: pool.figures,
-            rule: pool.keep,
         }
     }
 
@@ -130,7 +129,7 @@ impl Run<'_> {
             Estimate::Off => {
                 let present = Present {
                     need: 0,
-                    ..pool.present(worker, released.rule)
+                    ..pool.present(worker, released.figures.rule)
                 };
                 reuse::keep(released, &present)?;
                 Ok(pool.park(worker, &self.key, released.proven, name))
@@ -221,7 +220,7 @@ impl Run<'_> {
             need: 0,
             ..pool.need.read()
         };
-        let part = Cut::of(counted, self.cluster.pool.figures.need(0)).part(pool.parked_by(worker));
+        let part = Cut::of(counted, &self.cluster.pool.figures).part(pool.parked_by(worker));
         victims.extend(
             (0..part)
                 .filter_map(|_| pool.evict(worker))

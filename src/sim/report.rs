@@ -11,7 +11,8 @@ use std::ops::{AddAssign, Range};
 pub struct Report {
     /// The seed of the run.
     pub seed: u64,
-    /// Second by second of virtual time. What was still on its way when the time was over is in the last one.
+    /// Second by second of virtual time. Responses to what was still on its way when the time was over are in the last
+    /// one.
     pub seconds: Vec<Second>,
     /// Connections that each worker has taken over.
     pub taken_by: Vec<u64>,

@@ -119,10 +119,7 @@ impl<'c> Run<'c> {
                 step => self.come(worker, step)?,
             }
         }
-        if !self.asked_enough() {
-            self.pass_seconds(self.cluster.duration)?;
-        }
-        self.end_second()?;
+        self.end_last_second()?;
         self.drain()?;
         Ok(self.report)
     }
@@ -224,13 +221,35 @@ impl<'c> Run<'c> {
         self.asked_enough() || self.now >= self.cluster.duration
     }
 
-    /// Ends the seconds before `at`; the last one of all is ended by who ends the run.
+    /// Ends the seconds that are over at `at`; the last one may be a part of a second.
     fn pass_seconds(&mut self, at: Micros) -> Result<(), Broken> {
-        let last = self.cluster.duration.div_ceil(SECOND);
-        let ends = |passed: usize| (passed as u64 + 1) * SECOND;
-        while ends(self.report.seconds.len()) <= at && (self.report.seconds.len() as u64) + 1 < last {
-            self.now = ends(self.report.seconds.len());
+        while !self.all_seconds_are_over() {
+            let ends = (self.report.seconds.len() as u64 + 1) * SECOND;
+            let ends = ends.min(self.cluster.duration);
+            if ends > at {
+                break;
+            }
+            self.now = ends;
             self.end_second()?;
+        }
+        Ok(())
+    }
+
+    fn all_seconds_are_over(&self) -> bool {
+        self.report.seconds.len() as u64 >= self.cluster.duration.div_ceil(SECOND)
+    }
+
+    /// Ends the last second, or adds to it what happened after it.
+    fn end_last_second(&mut self) -> Result<(), Broken> {
+        if !self.asked_enough() {
+            self.pass_seconds(self.cluster.duration)?;
+        }
+        if !self.all_seconds_are_over() {
+            return self.end_second();
+        }
+        let late = std::mem::take(&mut self.tally);
+        if let Some(last) = self.report.seconds.last_mut() {
+            last.tally += late;
         }
         Ok(())
     }

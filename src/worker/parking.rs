@@ -53,7 +53,6 @@ impl Worker {
             reuses_left: reuse::reuses_left(settings.max_reuse, requests),
             descriptors: self.descriptors(),
             figures: settings.figures,
-            rule: settings.keep,
         };
         let delay = settings.purge_delay;
         let refused = if ended {

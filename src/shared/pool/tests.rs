@@ -142,6 +142,7 @@ const OPEN: Gate = Gate {
         idle_max: None,
         need_floor: 0,
         preconnect: 0,
+        rule: KeepRule::Plain,
     },
     descriptors: DESCRIPTORS,
 };
@@ -159,7 +160,6 @@ fn released(proven: Proven, figures: Figures) -> Released {
         reuses_left: None,
         descriptors: DESCRIPTORS,
         figures,
-        rule: KeepRule::Plain,
     }
 }
 
@@ -200,10 +200,7 @@ fn a_release_parks_or_refuses() {
 fn who_comes_late_has_a_part_of_the_room() {
     let parked_by_late = |rule| {
         let pool = Pool::new(2);
-        let kept = Released {
-            rule,
-            ..released(Proven::Safe, OPEN.figures)
-        };
+        let kept = released(Proven::Safe, Figures { rule, ..OPEN.figures });
         (0..8).for_each(|_| pool.need.opened());
         (0..8).for_each(|number| assert!(pool.release(ME, &key(), &kept, number).is_ok()));
         for _ in 0..8 {

@@ -6,6 +6,7 @@ mod scenarios;
 
 use forebay::decide::reuse::{CloseReason, KeepRule, Mode};
 use forebay::sim::{Cluster, Estimate, Report, Second, Tally};
+use std::ops::Range;
 use std::time::Instant;
 
 const SEED: u64 = 1;
@@ -53,37 +54,45 @@ fn multiplexed() {
     }
 }
 
-/// 200 servers, 4 workers, 10 million requests.
+/// 200 servers and 4 workers: 10 million requests at the default and with twice as many in reserve as there are workers,
+/// 2 million elsewhere.
 fn steady() {
-    head("pool-low-conn");
-    for reserve in [0, 2, 4, 8, 16, 32] {
+    head("pool-low-conn, keep");
+    for reserve in [0, 2, 4, 8, 32] {
         for keep in RULES {
             let mut cluster = scenarios::steady(reserve, keep);
-            cluster.requests_max = if reserve == 0 || reserve == 8 {
-                10_000_000
-            } else {
-                2_000_000
-            };
+            let all = keep == KeepRule::Plain && (reserve == 0 || reserve == 8);
+            cluster.requests_max = if all { 10_000_000 } else { 2_000_000 };
             let (report, took) = run(&cluster);
-            row(&format!("{reserve:3} {keep:?}"), &report.total(), &report, took);
+            row(
+                &format!("{reserve:2} {keep:?}"),
+                0..report.seconds.len(),
+                &report,
+                took,
+            );
         }
     }
 }
 
-/// 30,000 clients that come and go.
+/// 30,000 clients that come and go, after the first wave, which finds nothing there.
 fn varying() {
-    head("estimate of need");
+    head("estimate, pool-low-conn, keep");
+    let without = (Estimate::Off, KeepRule::Plain);
     for reserve in [0, 16] {
-        for estimate in [Estimate::On, Estimate::Off] {
-            let mut cluster = scenarios::varying(30_000);
+        for (estimate, keep) in [(Estimate::On, RULES[0]), (Estimate::On, RULES[1]), without] {
+            let mut cluster = scenarios::varying(30_000, keep);
             cluster.estimate = estimate;
             cluster.pool.figures.idle_reserve = reserve;
             let (report, took) = run(&cluster);
-            // The first wave finds nothing there.
+            row(
+                &format!("{estimate:?} {reserve:2} {keep:?}"),
+                5..60,
+                &report,
+                took,
+            );
             let total = report.between(5..60);
-            row(&format!("{estimate:?}, low {reserve}"), &total, &report, took);
             println!(
-                "    closed: need {}, purge {}; in the worst second {}",
+                "    closed: {} need, {} purge; {} in the worst second",
                 total.closed_for(CloseReason::Need),
                 total.closed_for(CloseReason::Purge),
                 report.seconds[5..]
@@ -96,23 +105,22 @@ fn varying() {
     }
 }
 
-/// History's experiment: 10 s after 5 s of warm-up.
+/// History's experiment: 10 s after 5 s of warm-up. `busy` of a hundred searches meet a sibling at its shard.
 fn historic() {
-    head("low, closes after, keep");
-    for closes_after in [None, Some(5)] {
-        for (reserve, keep) in [
-            (0, KeepRule::Plain),
-            (0, KeepRule::EqualShare),
-            (32, KeepRule::Plain),
-            (32, KeepRule::EqualShare),
-        ] {
-            for contention in [0, 20] {
+    head("low, closes after, keep, busy");
+    for (closes_after, busy) in [(None, 0), (None, 50), (Some(5), 0)] {
+        for reserve in [0, 32] {
+            for keep in RULES {
                 let mut cluster = scenarios::historic(reserve, closes_after, keep);
-                cluster.contention = contention;
+                cluster.contention = busy;
                 let (report, took) = run(&cluster);
                 let after = closes_after.map_or("never".to_owned(), |after| after.to_string());
-                let name = format!("{reserve}, {after}, {keep:?}, busy {contention} %");
-                row(&name, &report.between(5..15), &report, took);
+                row(
+                    &format!("{reserve:2} {after} {keep:?} {busy}"),
+                    5..15,
+                    &report,
+                    took,
+                );
             }
         }
     }
@@ -198,9 +206,10 @@ fn head(first: &str) {
     println!("{:<34} {:>9} {:>8} {:>29}", "", "", "", "per 1,000 requests");
 }
 
-fn row(name: &str, tally: &Tally, report: &Report, took: f64) {
+fn row(name: &str, seconds: Range<usize>, report: &Report, took: f64) {
+    let tally = report.between(seconds.clone());
     let per_thousand = |part| tally.of_requests(part, 1_000);
-    let last = report.seconds.last().copied().unwrap_or_default();
+    let last = report.seconds[seconds.end - 1];
     println!(
         "{name:<34} {:>9} {:>8.3} {:>9.3} {:>9.3} {:>9.3} {:>7} {:>7} {took:>6.1}",
         tally.requests,

@@ -13,14 +13,14 @@ pub(crate) fn steady(reserve: u32, keep: KeepRule) -> Cluster {
     let mut cluster = Cluster::new(4, 200, server);
     cluster.load = Load::Clients(Clients::thinking(1_000, Span::Exponential { mean: 10_000 }));
     cluster.pool.figures.idle_reserve = reserve;
-    cluster.pool.keep = keep;
+    cluster.pool.figures.rule = keep;
     cluster.duration = 600 * SECOND;
     cluster
 }
 
 /// 8 workers, 50 servers that answer in 5 ms on average, and clients that think for 1 s on average: all of `clients`
 /// for two seconds, then a tenth of them for three.
-pub(crate) fn varying(clients: u32) -> Cluster {
+pub(crate) fn varying(clients: u32, keep: KeepRule) -> Cluster {
     let server = VirtualServer::answering(Span::Exponential { mean: 5_000 });
     let mut cluster = Cluster::new(8, 50, server);
     let phase = |seconds, clients| Phase {
@@ -32,6 +32,7 @@ pub(crate) fn varying(clients: u32) -> Cluster {
         phases: vec![phase(2, clients), phase(3, clients / 10)],
         ..Clients::thinking(clients, Span::Exponential { mean: SECOND })
     });
+    cluster.pool.figures.rule = keep;
     cluster.duration = 60 * SECOND;
     cluster
 }
@@ -54,7 +55,7 @@ pub(crate) fn historic(reserve: u32, closes_after: Option<u32>, keep: KeepRule) 
     cluster.balance = Algorithm::RoundRobin;
     cluster.load = Load::Clients(Clients::thinking(10_000, Span::Constant(0)));
     cluster.pool.figures.idle_reserve = reserve;
-    cluster.pool.keep = keep;
+    cluster.pool.figures.rule = keep;
     cluster.duration = 15 * SECOND;
     cluster
 }
