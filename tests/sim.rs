@@ -10,6 +10,7 @@ use forebay::decide::balance::Algorithm;
 use forebay::decide::reuse::{CloseReason, Descriptors, KeepRule, Mode, OpenReason, Sharing};
 use forebay::sim::{Clients, Cluster, Estimate, Lent, Load, Report, Span, VirtualServer};
 use scenarios::SECOND;
+use std::num::NonZeroU64;
 
 fn run(cluster: &Cluster, seed: u64) -> Report {
     cluster.run(seed).unwrap_or_else(|broken| panic!("{broken}"))
@@ -137,14 +138,14 @@ fn equal_shares_open_and_take_over_less() {
         let mut cluster = scenarios::historic(8, None, keep);
         cluster.workers = 4;
         cluster.servers.truncate(40);
-        cluster.duration = 12 * SECOND;
-        cluster.requests_max = 600_000;
+        cluster.pool.purge_delay = NonZeroU64::new(SECOND / 2);
+        cluster.duration = 4 * SECOND;
         if let Load::Clients(clients) = &mut cluster.load {
             clients.count = 400;
             clients.think = Span::Exponential { mean: 2_000 };
         }
         let report = run(&cluster, 1);
-        report.between(2..report.seconds.len())
+        report.between(1..4)
     };
     let (plain, equal) = (late(KeepRule::Plain), late(KeepRule::EqualShare));
     assert!(equal.opened() * 2 < plain.opened(), "{equal}{plain}");
@@ -161,7 +162,7 @@ fn the_estimate_spares_closes_where_load_varies() {
         run(&cluster, 1).between(5..30).closed()
     };
     let (with, without) = (closed(Estimate::On), closed(Estimate::Off));
-    assert!(with * 5 < without, "{with} with, {without} without");
+    assert!(with * 2 < without, "{with} with, {without} without");
 }
 
 /// Servers that close after five responses: four of five requests reuse, and it does not get worse.
@@ -198,9 +199,11 @@ fn a_burst_is_purged_step_by_step() {
     assert!(idle[3] >= 90, "{idle:?}");
     assert!(idle.windows(2).skip(1).all(|pair| pair[1] <= pair[0]), "{idle:?}");
     assert!(*idle.last().unwrap() <= 2, "{idle:?}");
-    assert_eq!(
-        report.total().closed(),
-        report.total().closed_for(CloseReason::Purge)
+    let total = report.total();
+    let beyond_need = [CloseReason::Purge, CloseReason::Need].map(|reason| total.closed_for(reason));
+    assert!(
+        total.closed() >= 98 && total.closed() == beyond_need.iter().sum::<u64>(),
+        "{total}"
     );
 }
 

@@ -61,8 +61,11 @@ fn steady() {
     for reserve in [0, 2, 4, 8, 32] {
         for keep in RULES {
             let mut cluster = scenarios::steady(reserve, keep);
-            let all = keep == KeepRule::Plain && (reserve == 0 || reserve == 8);
-            cluster.requests_max = if all { 10_000_000 } else { 2_000_000 };
+            cluster.requests_max = if reserve == 0 || reserve == 8 {
+                10_000_000
+            } else {
+                2_000_000
+            };
             let (report, took) = run(&cluster);
             row(
                 &format!("{reserve:2} {keep:?}"),
