@@ -2,7 +2,7 @@
 
 use super::random::Span;
 use crate::decide::balance::{Algorithm, SERVERS_MAX};
-use crate::decide::reuse::{Figures, Mode, Sharing};
+use crate::decide::reuse::{Figures, Mode, Override, Sharing};
 use crate::decide::settings::{Micros, PoolSettings};
 use std::num::NonZeroU64;
 
@@ -133,6 +133,7 @@ impl Cluster {
             servers: vec![server; servers],
             balance: Algorithm::Random(2),
             pool: PoolSettings {
+                overriding: Override::Refused,
                 mode: Mode::Safe,
                 figures: Figures::default(),
                 purge_delay: NonZeroU64::new(5_000_000),
