@@ -19,6 +19,7 @@
 //! | [`decide`] | who, when, whether, pure | policy, http1 |
 //! | [`shared`] | what two threads can touch, with its locks and atomics | decide, policy, sync |
 //! | [`mod@sync`] | the primitives, replaced under loom and shuttle | nothing |
+//! | [`sim`] | workers, servers, clients, a clock that are not real, around decisions that are | shared, decide, policy |
 //! | `net` | sockets, readiness, tokens, timers | nothing of ours |
 //! | `worker` | one thread: the loop, both sides of a request, the relay | net, shared, decide, http1, policy, observe |
 //! | `control` | the one thread that is no worker: reload, publication, drain | shared, decide, policy, config, net, observe |
@@ -28,7 +29,7 @@
 //! | `wasm` | the host of policies, the only folder that names wasmtime | policy |
 //! | `cli` | the commands | all |
 //!
-//! A test draws these arrows and keeps them as a snapshot. The first five build without sockets and threads
+//! A test draws these arrows and keeps them as a snapshot. The first six build without sockets and threads
 //! (`--no-default-features`). Decisions and their reasons: `src/manual/decisions`; every clause that the code cites:
 //! `src/manual/rules.md`.
 
@@ -48,6 +49,8 @@ pub mod net;
 pub mod observe;
 pub mod policy;
 pub mod shared;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+pub mod sim;
 pub mod sync;
 #[cfg(feature = "wasm")]
 pub mod wasm;

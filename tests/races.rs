@@ -11,7 +11,7 @@
 //! Each names the invariant that it checks: slots ≤ limit, nobody waits beside a free slot, a connection is in one
 //! place, no message is left behind, all drains to zero.
 
-use forebay::decide::reuse::{Descriptors, Figures, Gate, Proven, Sharing, Wanted};
+use forebay::decide::reuse::{Descriptors, Figures, Gate, KeepRule, Proven, Sharing, Wanted};
 use forebay::policy::WorkerId;
 use forebay::shared::bell::Bell;
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
@@ -40,6 +40,7 @@ const GATE: Gate = Gate {
         idle_max: None,
         need_floor: 0,
         preconnect: 0,
+        rule: KeepRule::Plain,
     },
     descriptors: Descriptors {
         used: 0,

@@ -72,9 +72,9 @@ fn pool(pool: &model::Pool) -> PoolSettings {
         figures: Figures {
             idle_reserve: pool.low,
             idle_max: pool.max,
+            rule: pool.keep,
             ..Figures::default()
         },
-        keep: pool.keep,
         purge_delay: NonZeroU64::new(micros(pool.purge_delay)),
         max_reuse: pool.max_reuse,
         strict_max: pool.strict_max,

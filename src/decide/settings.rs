@@ -4,7 +4,7 @@
 
 use super::edit::Edits;
 use super::exchange::Effort;
-use super::reuse::{Figures, KeepRule, Mode, Override};
+use super::reuse::{Figures, Mode, Override};
 use super::route::RouteTable;
 use super::template::Template;
 pub use crate::http1::Limits;
@@ -74,10 +74,8 @@ pub struct PoolSettings {
     pub mode: Mode,
     /// Whether a policy may loosen that (`reuse-override`).
     pub overriding: Override,
-    /// Limits and targets (`pool-low-conn`, `pool-max-conn`).
+    /// Limits and targets (`pool-low-conn`, `pool-max-conn`), and how the room is divided (`pool-keep`).
     pub figures: Figures,
-    /// How the room for idle ones is divided (`pool-keep`).
-    pub keep: KeepRule,
     /// Between two purges (`pool-purge-delay`); `None` keeps nothing.
     pub purge_delay: Option<NonZeroU64>,
     /// Requests that one carries after its first (`max-reuse`).

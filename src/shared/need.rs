@@ -9,7 +9,7 @@
 //! A parked connection is counted idle before anybody can find it and until after it was removed, so `idle` is never
 //! below what the shards hold. A multiplexed connection that is offered stays counted as used, once.
 
-use crate::decide::reuse::Cut;
+use crate::decide::reuse::{Cut, Figures};
 use crate::sync::{AtomicU64, Ordering};
 
 pub use crate::decide::reuse::Counted;
@@ -96,13 +96,13 @@ impl Need {
             .fetch_sub(IDLE * u64::from(connections), Ordering::Relaxed);
     }
 
-    /// Ends a period: what is to be closed, when at least `floor` are needed anyway; then the need decays (POOL-40).
-    pub(super) fn decay(&self, floor: u32) -> Cut {
+    /// Ends a period: what is to be closed by these figures; then the need decays (POOL-40).
+    pub(super) fn decay(&self, figures: &Figures) -> Cut {
         loop {
             let counted = self.read();
             let after = counted.decayed();
             if self.replace(counted, after.max_used, after.need) {
-                return Cut::of(counted, floor);
+                return Cut::of(counted, figures);
             }
         }
     }
@@ -218,11 +218,16 @@ mod tests {
         let need = Need::new();
         (0..9).for_each(|_| need.opened());
         (0..8).for_each(|_| need.parking());
-        assert_eq!(need.decay(0).target(), 0, "nine were used");
+        let plain = Figures::default();
+        let floor = Figures {
+            need_floor: 8,
+            ..plain
+        };
+        assert_eq!(need.decay(&plain).target(), 0, "nine were used");
         assert_eq!((need.read().max_used, need.read().need), (1, 9));
-        assert_eq!(need.decay(0).target(), 0, "nine were needed");
+        assert_eq!(need.decay(&plain).target(), 0, "nine were needed");
         assert_eq!((need.read().max_used, need.read().need), (1, 5));
-        assert_eq!(need.decay(0).target(), 2);
-        assert_eq!(need.decay(8).target(), 1, "eight are needed anyway");
+        assert_eq!(need.decay(&plain).target(), 2);
+        assert_eq!(need.decay(&floor).target(), 1, "eight are needed anyway");
     }
 }

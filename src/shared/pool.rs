@@ -26,10 +26,12 @@
 //! | `closing` | purge and eviction (POOL-40, 50) |
 //! | `total` | how many connections there are at all (POOL-51) |
 //! | `taken`, `shard` | a connection with an event on it; the lock and what lies beside it |
+//! | `occupied` | that lock, held by a simulation |
 
 mod closing;
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod history;
+mod occupied;
 mod search;
 mod shard;
 mod taken;
@@ -46,6 +48,7 @@ use shard::{Seldom, Shard};
 
 pub use super::parked::{Busy, Ticket};
 pub use closing::{Evicted, PurgeTimer};
+pub use occupied::Occupied;
 pub use search::Found;
 pub use taken::Taken;
 pub use total::{Exhausted, Total};
@@ -88,7 +91,7 @@ impl<C> Pool<C> {
         released: &Released,
         connection: C,
     ) -> Result<Ticket, Refused<C>> {
-        if let Err(reason) = reuse::keep(released, &self.present(worker, released.rule)) {
+        if let Err(reason) = reuse::keep(released, &self.present(worker, released.figures.rule)) {
             return Err(Refused { connection, reason });
         }
         match released.figures.idle_max {

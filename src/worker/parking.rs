@@ -53,7 +53,6 @@ impl Worker {
             reuses_left: reuse::reuses_left(settings.max_reuse, requests),
             descriptors: self.descriptors(),
             figures: self.backend(live).figures(index),
-            rule: settings.keep,
         };
         let delay = settings.purge_delay;
         // What a policy has once kept to this client is never lent to another, whatever this request may do.

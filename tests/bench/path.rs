@@ -15,7 +15,7 @@ use forebay::decide::exchange::{
 };
 use forebay::decide::host::HostPattern;
 use forebay::decide::pattern::{MethodName, PathPattern};
-use forebay::decide::reuse::{self, Descriptors, Figures, KeepRule, Mode, Proven, Released, Retryable};
+use forebay::decide::reuse::{self, Descriptors, Figures, Mode, Proven, Released, Retryable};
 use forebay::decide::route::{self, Action, BackendRef, Matcher, Outcome, Route, RouteTable};
 use forebay::decide::settings::{Forwarded, ListenerSettings};
 use forebay::decide::template::Template;
@@ -332,7 +332,6 @@ impl Path {
             reuses_left: None,
             descriptors: Descriptors::new(SERVERS.into(), 4096, 20, 25),
             figures: Figures::default(),
-            rule: KeepRule::Plain,
         };
         let key = &self.keys[self.chosen.at()];
         if pool.release(WORKER, key, &released, connection).is_err() {

@@ -194,6 +194,7 @@ const FIGURES: Figures = Figures {
     idle_max: None,
     need_floor: 0,
     preconnect: 0,
+    rule: KeepRule::Plain,
 };
 const DESCRIPTORS: Descriptors = Descriptors {
     used: 0,
@@ -218,7 +219,6 @@ const RELEASED: Released = Released {
     reuses_left: None,
     descriptors: DESCRIPTORS,
     figures: FIGURES,
-    rule: KeepRule::Plain,
 };
 
 /// A source of numbers that needs no randomness: the interleaving is what varies.

@@ -25,7 +25,6 @@ struct Connection {
 struct Server {
     pool: Pool<Connection>,
     figures: Figures,
-    rule: KeepRule,
     strict: bool,
     /// As the server itself sees it.
     connected: AtomicU32,
@@ -46,9 +45,9 @@ impl Site {
             pool: Pool::new(WORKERS),
             figures: Figures {
                 idle_reserve: at as u32,
+                rule,
                 ..GATE.figures
             },
-            rule,
             strict: at + 1 == SERVERS,
             connected: AtomicU32::new(0),
         };
@@ -176,7 +175,6 @@ impl Worker<'_> {
             reuses_left: None,
             descriptors: GATE.descriptors,
             figures: server.figures,
-            rule: server.rule,
         };
         match server.pool.release(self.id, &site.key, &released, connection) {
             Ok(ticket) => self.tickets.push((at, ticket)),

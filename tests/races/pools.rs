@@ -1,7 +1,7 @@
 //! One pool and two or three workers at it: take-over, events, purge, eviction, limits.
 
 use crate::{GATE, LONG, explore, explore_to, together};
-use forebay::decide::reuse::{Descriptors, Figures, KeepRule, Mode, OpenReason, Proven, Released, Wanted};
+use forebay::decide::reuse::{Descriptors, Figures, Mode, OpenReason, Proven, Released, Wanted};
 use forebay::policy::WorkerId;
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
 use forebay::shared::pool::{Evicted, Found, Pool, Ticket};
@@ -245,7 +245,6 @@ fn the_limit_of_a_pool_is_kept_by_two_releases() {
                     idle_max: Some(1),
                     ..FIGURES
                 },
-                rule: KeepRule::Plain,
             };
             let me = WorkerId(number as u16);
             if let Err(refused) = site.pool.release(me, &site.key, &released, number) {

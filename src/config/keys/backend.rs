@@ -70,7 +70,8 @@ pub(super) const BACKEND: &[Key] = &[
         "pool-keep",
         Form::Choice(&[built("first"), built("equal")]),
         Default::Word(defaults::POOL_KEEP),
-        "Who may keep idle connections within the need: the worker that comes `first`, or each an `equal` part.",
+        "How idle connections are divided among workers: who comes `first` keeps them, or each has an `equal` part. Then who \
+         takes one over takes it from who has most, and a purge leaves `pool-low-conn` to a server in use.",
     )
     .clause("POOL-32"),
     key(

@@ -1,6 +1,6 @@
 //! The figures of one server's pool: what the configuration says, and what a plan may say instead.
 
-use super::{Counted, Descriptors};
+use super::{Counted, Descriptors, KeepRule};
 use crate::policy::{PoolWish, WorkerId};
 
 /// Limits and targets of the connections to one server, all in connections. The default is the configuration's.
@@ -15,6 +15,8 @@ pub struct Figures {
     pub need_floor: u32,
     /// So many are to be there, used or idle, before anybody asks for them.
     pub preconnect: u32,
+    /// How the room for idle ones is divided among workers.
+    pub rule: KeepRule,
 }
 
 /// What a plan says of one server; `None` is no opinion.
@@ -60,6 +62,7 @@ impl Figures {
             },
             need_floor: wishes.need_floor.unwrap_or(self.need_floor),
             preconnect: wishes.preconnect.unwrap_or(self.preconnect),
+            rule: self.rule,
         }
     }
 
@@ -67,6 +70,18 @@ impl Figures {
     /// opened in advance is needed, too; else the purge would close it again.
     pub fn need(&self, estimated: u32) -> u32 {
         estimated.max(self.need_floor).max(self.preconnect)
+    }
+
+    /// Connections, used or idle, that the purge takes for needed: as many as [`Self::need`] says of the estimate, and of
+    /// what was used in this period (POOL-40). Under the equal share the reserve, too, as long as the server is used at
+    /// all: workers open it again (POOL-22), so that the plain purge and the reserve turn each other's work back.
+    pub fn spared(&self, counted: &Counted) -> u32 {
+        // What is used now is needed, too: the maximum may have missed it while another period ended.
+        let needed = self.need(counted.used.max(counted.max_used).max(counted.need));
+        match self.rule {
+            KeepRule::EqualShare if counted.max_used > 0 => needed.saturating_add(self.idle_reserve),
+            KeepRule::EqualShare | KeepRule::Plain => needed,
+        }
     }
 
     /// How many connections are to be opened in advance now. Never so many that the pool's limit or the low descriptor
@@ -91,6 +106,7 @@ mod tests {
         idle_max: Some(100),
         need_floor: 0,
         preconnect: 0,
+        rule: KeepRule::Plain,
     };
 
     #[test]
@@ -111,6 +127,7 @@ mod tests {
             idle_max: Some(most),
             need_floor: 20,
             preconnect: 5,
+            rule: KeepRule::Plain,
         };
         assert_eq!(CONFIGURED.with(&wishes(50)), expected(50));
         assert_eq!(CONFIGURED.with(&wishes(500)), expected(100));
@@ -134,6 +151,27 @@ mod tests {
         };
         assert_eq!([10, 24, 26].map(|need| figures.need(need)), [25, 25, 26]);
         assert_eq!(CONFIGURED.need(3), 3);
+    }
+
+    /// The reserve of a server is left to it under the equal share, until a period in which nobody used it.
+    #[test]
+    fn the_purge_spares_what_is_needed() {
+        let counted = |used, max_used, need| Counted {
+            used,
+            idle: 50,
+            max_used,
+            need,
+        };
+        let spared = |rule, counted: Counted| Figures { rule, ..CONFIGURED }.spared(&counted);
+        for (counted, plain, equal) in [
+            (counted(2, 9, 5), 9, 17),
+            (counted(2, 4, 5), 5, 13),
+            (counted(7, 4, 5), 7, 15),
+            (counted(0, 0, 5), 5, 5),
+        ] {
+            assert_eq!(spared(KeepRule::Plain, counted), plain, "{counted:?}");
+            assert_eq!(spared(KeepRule::EqualShare, counted), equal, "{counted:?}");
+        }
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! In one sentence: every worker may keep one connection of each server, and beyond that as many are kept as the
 //! recent past needed, as long as descriptors are plenty.
 //!
-//! The rule has a variant that is to be compared with the plain one ([`KeepRule::EqualShare`]). Under the plain rule
-//! whoever comes first fills the common room, and a worker that comes late closes what it will open again. Under the
-//! equal share a worker that holds less than its part keeps on although the room is full; those that hold more than
+//! The rule has a variant ([`KeepRule::EqualShare`]), which also bears on take-overs and on the purge. Under the plain
+//! rule whoever comes first fills the common room, and a worker that comes late closes what it will open again. Under
+//! the equal share a worker that holds less than its part keeps on although the room is full; those that hold more than
 //! theirs close at their next release, and the purge takes what is too much in all. So the parts even out, and all
 //! together hold at most about twice the room, until the purge comes.
 
@@ -36,8 +36,6 @@ pub struct Released {
     pub descriptors: Descriptors,
     /// Limits and targets of the server's pool.
     pub figures: Figures,
-    /// How the room for idle connections is divided.
-    pub rule: KeepRule,
 }
 
 /// What the pool counts at that moment, in connections.
@@ -57,13 +55,15 @@ pub struct Present {
     pub workers: u32,
 }
 
-/// How the room for idle connections is divided among workers.
+/// How the room for idle connections is divided among workers (`pool-keep`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeepRule {
     /// Not at all: who comes first fills it (POOL-32).
     #[default]
     Plain,
-    /// Each worker that uses the server lately has an equal part for sure.
+    /// Towards equal parts: each worker that uses the server lately keeps its part for sure; who takes over takes from
+    /// the sibling that has most; and the purge leaves the reserve of a server that was used in the period, which
+    /// workers would open again.
     EqualShare,
 }
 
@@ -120,7 +120,7 @@ impl Released {
     fn is_too_many(&self, present: &Present) -> bool {
         let room = self.room(present);
         let beyond = u64::from(present.idle) > room;
-        match self.rule {
+        match self.figures.rule {
             KeepRule::Plain => beyond,
             KeepRule::EqualShare => beyond && present.own() >= present.part_of(room),
         }

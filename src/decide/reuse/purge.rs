@@ -6,6 +6,7 @@
 //! one place does go; for many workers with one connection each that would be a burst of closes. So together they
 //! close one more than the decision says and no more, which is what one worker alone does.
 
+use super::Figures;
 use std::num::NonZeroU64;
 
 /// One reading of the counters that decide (POOL-4).
@@ -43,12 +44,11 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Half of what is present beyond the need, rounded up, when at least `floor` are needed anyway (POOL-40, steps 1
-    /// and 2). To be made before the need decays.
-    pub fn of(counted: Counted, floor: u32) -> Self {
+    /// Half of what is present beyond what these figures take for needed, rounded up (POOL-40, steps 1 and 2). To be made
+    /// before the need decays.
+    pub fn of(counted: Counted, figures: &Figures) -> Self {
         let present = u64::from(counted.used) + u64::from(counted.idle);
-        // What is used now is needed, too: the maximum may have missed it while another period ended.
-        let needed = counted.used.max(counted.max_used).max(counted.need).max(floor);
+        let needed = figures.spared(&counted);
         let target = present.saturating_sub(u64::from(needed)).div_ceil(2) as u32;
         Cut {
             target,
@@ -105,7 +105,7 @@ mod tests {
         ];
         for (tick, expected) in ticks.into_iter().enumerate() {
             let before = counted;
-            let mut cut = Cut::of(counted, 0);
+            let mut cut = Cut::of(counted, &Figures::default());
             let removed = cut.part(counted.idle);
             counted = counted.decayed();
             counted.idle -= removed;
@@ -141,7 +141,11 @@ mod tests {
             ("no overflow", counted(u32::MAX, u32::MAX, 0, 0), 0, 1 << 31),
             ("all that are used are needed", counted(9, 2, 0, 0), 0, 1),
         ] {
-            let mut cut = Cut::of(counted, floor);
+            let figures = Figures {
+                need_floor: floor,
+                ..Figures::default()
+            };
+            let mut cut = Cut::of(counted, &figures);
             assert_eq!(cut.target(), target, "{case}");
             assert_eq!(cut.part(counted.idle) > 0, target > 0, "{case}");
         }
@@ -156,7 +160,7 @@ mod tests {
             max_used: 15,
             need: 15,
         };
-        let mut cut = Cut::of(counted, 0);
+        let mut cut = Cut::of(counted, &Figures::default());
         let parts: Vec<u32> = (0..16).map(|_| cut.part(1)).collect();
         assert_eq!(parts, [[1, 1].as_slice(), &[0; 14]].concat());
     }
@@ -169,7 +173,7 @@ mod tests {
             max_used: 20,
             need: 20,
         };
-        let mut cut = Cut::of(counted, 0);
+        let mut cut = Cut::of(counted, &Figures::default());
         assert_eq!(
             [60, 30, 10, 0].map(|own| cut.part(own)),
             [25, 13, 3, 0],

@@ -23,8 +23,8 @@ const FIRST: Released = Released {
         idle_max: None,
         need_floor: 0,
         preconnect: 0,
+        rule: KeepRule::Plain,
     },
-    rule: KeepRule::Plain,
 };
 const ALONE: Present = Present {
     own_idle: 0,
@@ -158,7 +158,10 @@ fn the_rest_of_the_keep_rule() {
 #[test]
 fn an_equal_share_is_kept_although_the_room_is_full() {
     let keeps = |rule, own_safe, idle| {
-        let released = Released { rule, ..SAFE };
+        let released = Released {
+            figures: Figures { rule, ..SAFE.figures },
+            ..SAFE
+        };
         let present = Present {
             own_safe,
             idle,

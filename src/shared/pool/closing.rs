@@ -94,7 +94,7 @@ impl<C> Pool<C> {
         // One that lies far back is of another `pool-purge-delay`, set by a reload.
         if ended.period.is_none_or(|last| last < period || last > period + 1) {
             ended.period = Some(period);
-            ended.cut = self.need.decay(figures.need(0));
+            ended.cut = self.need.decay(figures);
             self.shards.iter().for_each(|shard| shard.forget_use());
             self.seldom.end_of_users_period();
         }

@@ -23,13 +23,13 @@ const RELEASED: Released = Released {
         high: 250,
     },
     figures: NO_RESERVE,
-    rule: KeepRule::Plain,
 };
 const NO_RESERVE: Figures = Figures {
     idle_reserve: 0,
     idle_max: None,
     need_floor: 0,
     preconnect: 0,
+    rule: KeepRule::Plain,
 };
 const GATE: Gate = Gate {
     sharing: Sharing::On,

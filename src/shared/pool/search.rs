@@ -1,8 +1,9 @@
 //! The search of a request for a parked connection, its own worker first and then the siblings (POOL-20…25).
 
 use super::{Pool, PoolKey};
-use crate::decide::reuse::{Gate, OpenReason, Wanted, may_take_over, siblings};
+use crate::decide::reuse::{Gate, KeepRule, OpenReason, Wanted, may_take_over, siblings};
 use crate::policy::WorkerId;
+use std::cmp::Reverse;
 
 /// A connection for a request, the caller's from now on and counted as used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +33,7 @@ impl<C> Pool<C> {
     ///
     /// The own shard first: idle ones, then safe ones. Then the siblings, if the gate lets them be asked: in turn from
     /// where the last take-over ended, without a look at the locks of those that have nothing, and without waiting for
-    /// the lock of any. A first request under `always` looks for a safe one everywhere before it takes an idle one.
+    /// the lock of any; under [`KeepRule::EqualShare`] the one that has most comes before them, so that parts even out. A first request under `always` looks for a safe one everywhere before it takes an idle one.
     ///
     /// A usual request takes one lock, its own shard's, and allocates nothing. Busy connections with free streams are
     /// not in here; they come before ([`Self::join`], POOL-10).
@@ -80,7 +81,7 @@ impl<C> Pool<C> {
         }
         may_take_over(gate, idle)?;
         let mut why = OpenReason::Key;
-        for sibling in siblings(worker, self.workers(), self.seldom.next_takeover()) {
+        for sibling in self.givers(worker, wanted, gate.figures.rule) {
             let shard = self.shard(sibling);
             if !shard.holds(wanted) {
                 continue;
@@ -99,6 +100,20 @@ impl<C> Pool<C> {
             }
         }
         Err(why)
+    }
+
+    /// Who is asked, in this order. Only the rule that evens parts out reads what all siblings have, a line of memory each.
+    fn givers(&self, worker: WorkerId, wanted: Wanted, rule: KeepRule) -> impl Iterator<Item = WorkerId> {
+        let in_turn = || siblings(worker, self.workers(), self.seldom.next_takeover());
+        let richest = match rule {
+            KeepRule::Plain => None,
+            KeepRule::EqualShare => in_turn()
+                .filter(|&sibling| self.shard(sibling).holds(wanted))
+                .min_by_key(|&sibling| Reverse(self.parked_by(sibling))),
+        };
+        richest
+            .into_iter()
+            .chain(in_turn().filter(move |&sibling| Some(sibling) != richest))
     }
 
     /// Whether a sibling has anything of the kind. That any are parked elsewhere shows in the counters; only who

@@ -48,6 +48,11 @@ impl<C> Shard<C> {
         Some(answer)
     }
 
+    /// Keeps everybody else off.
+    pub(super) fn occupy(&self) -> Guard<'_, Parked<C>> {
+        self.parked.lock()
+    }
+
     pub(super) fn length(&self, shelf: Shelf) -> u32 {
         self.lengths[shelf as usize].load(Ordering::Relaxed)
     }
@@ -158,15 +163,5 @@ pub(super) mod layout {
         let seldom = std::ptr::from_ref(&pool.seldom.next_takeover).addr() / 128;
         assert_ne!(need, seldom);
         assert!(!lines.contains(&seldom) && !lines.contains(&need));
-    }
-
-    /// Holds the lock of a shard, as a worker that is at it does.
-    pub(in crate::shared::pool) fn while_held<T>(
-        pool: &Pool<u32>,
-        worker: WorkerId,
-        then: impl FnOnce() -> T,
-    ) -> T {
-        let _held = pool.shard(worker).parked.lock();
-        then()
     }
 }

@@ -33,6 +33,12 @@ fn used_and_idle(pool: &Pool<u32>) -> (u32, u32) {
     (used, idle)
 }
 
+/// What is answered while that worker is at its shard.
+fn while_held<T>(pool: &Pool<u32>, worker: WorkerId, then: impl FnOnce() -> T) -> T {
+    let _held = pool.occupy(worker);
+    then()
+}
+
 #[test]
 fn every_way_out_is_counted() {
     let (pool, tickets) = with(&[
@@ -136,6 +142,7 @@ const OPEN: Gate = Gate {
         idle_max: None,
         need_floor: 0,
         preconnect: 0,
+        rule: KeepRule::Plain,
     },
     descriptors: DESCRIPTORS,
 };
@@ -153,7 +160,6 @@ fn released(proven: Proven, figures: Figures) -> Released {
         reuses_left: None,
         descriptors: DESCRIPTORS,
         figures,
-        rule: KeepRule::Plain,
     }
 }
 
@@ -194,10 +200,7 @@ fn a_release_parks_or_refuses() {
 fn who_comes_late_has_a_part_of_the_room() {
     let parked_by_late = |rule| {
         let pool = Pool::new(2);
-        let kept = Released {
-            rule,
-            ..released(Proven::Safe, OPEN.figures)
-        };
+        let kept = released(Proven::Safe, Figures { rule, ..OPEN.figures });
         (0..8).for_each(|_| pool.need.opened());
         (0..8).for_each(|number| assert!(pool.release(ME, &key(), &kept, number).is_ok()));
         for _ in 0..8 {

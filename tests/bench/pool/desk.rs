@@ -1,7 +1,7 @@
 //! A pool with requests at it, as a worker makes them: what the bench and the allocation test both measure.
 
 use forebay::decide::reuse::{
-    Descriptors, Figures, Gate, KeepRule, Mode, OpenReason, Proven, Released, Sharing, Wanted,
+    Descriptors, Figures, Gate, Mode, OpenReason, Proven, Released, Sharing, Wanted,
 };
 use forebay::policy::WorkerId;
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
@@ -49,7 +49,6 @@ impl Desk {
                 reuses_left: None,
                 descriptors,
                 figures: Figures::default(),
-                rule: KeepRule::Plain,
             },
         }
     }

@@ -1,9 +1,8 @@
 //! Which connections the purge, an eviction and a strict limit close (POOL-40…51).
 
-use super::{ME, OPEN, SIBLING, key, shared, used_and_idle};
-use crate::decide::reuse::{Figures, Proven, Wanted};
+use super::{ME, OPEN, SIBLING, key, shared, used_and_idle, while_held};
+use crate::decide::reuse::{Figures, KeepRule, Proven, Wanted};
 use crate::policy::WorkerId;
-use crate::shared::pool::shard::layout::while_held;
 use crate::shared::pool::{Evicted, Exhausted, Pool, PurgeTimer};
 
 /// V2 on a pool: one worker owns all.
@@ -150,4 +149,31 @@ fn a_lowered_limit_is_an_error_after_three_victims() {
         Err(Exhausted)
     );
     assert_eq!((closed, pool.total().read()), (vec![1, 2, 3], 2));
+}
+
+/// Under equal shares the purge leaves the reserve of a server that is used, which workers would open again; after a
+/// period in which nobody used it, the reserve goes as the rest does.
+#[test]
+fn under_equal_shares_the_reserve_of_a_used_server_stays() {
+    let figures = |rule| Figures {
+        idle_reserve: 4,
+        rule,
+        ..OPEN.figures
+    };
+    let left_after = |rule, periods: u64| {
+        let parked: Vec<_> = (0..4).map(|number| (0, number, Proven::Safe)).collect();
+        let pool = shared(2, &parked);
+        let mut gone = Vec::new();
+        for period in 0..periods {
+            let _ = pool.purge(ME, period, &figures(rule), &mut gone);
+            if period < 8 {
+                assert!(pool.lend(ME, &key(), Wanted::Any).is_some());
+                pool.park(ME, &key(), Proven::Safe, 9);
+            }
+        }
+        pool.parked_by(ME)
+    };
+    assert_eq!(left_after(KeepRule::Plain, 9), 1, "one is used at a time");
+    assert_eq!(left_after(KeepRule::EqualShare, 9), 4);
+    assert_eq!(left_after(KeepRule::EqualShare, 30), 0);
 }

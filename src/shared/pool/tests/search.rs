@@ -1,11 +1,10 @@
 //! Which connection a search finds, and why none (POOL-11, 20…25, 71).
 
-use super::{ME, OPEN, SIBLING, key, shared};
-use crate::decide::reuse::{Figures, Gate, OpenReason, Proven, Sharing, Wanted};
+use super::{ME, OPEN, SIBLING, key, shared, while_held};
+use crate::decide::reuse::{Figures, Gate, KeepRule, OpenReason, Proven, Sharing, Wanted};
 use crate::policy::WorkerId;
 use crate::shared::key::{KeySecret, Parts, PoolKey};
 use crate::shared::pool::Found;
-use crate::shared::pool::shard::layout::while_held;
 
 fn stolen(connection: u32, from: u16) -> Result<Found<u32>, OpenReason> {
     Ok(Found::Stolen {
@@ -147,4 +146,30 @@ fn take_overs_are_spread_evenly() {
         ));
     }
     assert_eq!(gave, [[1, 2, 3]; 4].concat());
+}
+
+/// Under equal shares the sibling that has most gives, so that parts even out; among equals it is whose turn it is.
+#[test]
+fn under_equal_shares_the_richest_gives() {
+    let equal = Gate {
+        figures: Figures {
+            rule: KeepRule::EqualShare,
+            ..OPEN.figures
+        },
+        ..OPEN
+    };
+    let parked = [(1, 10), (2, 20), (2, 21), (2, 22), (3, 30), (3, 31)];
+    let pool = shared(4, &parked.map(|(worker, number)| (worker, number, Proven::Safe)));
+    let take = || pool.find(ME, &key(), Wanted::Any, &equal);
+    assert_eq!(take(), stolen(22, 2), "three");
+    assert_eq!(
+        take(),
+        stolen(31, 3),
+        "two and two: it is the turn of the one after the giver"
+    );
+    assert_eq!(take(), stolen(21, 2), "two");
+    let busy = while_held(&pool, WorkerId(3), take);
+    assert_eq!(busy, stolen(10, 1), "one each, and the last is at its shard");
+    assert_eq!((take(), take()), (stolen(20, 2), stolen(30, 3)));
+    assert_eq!(take(), Err(OpenReason::None));
 }

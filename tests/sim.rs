@@ -1,0 +1,218 @@
+//! Behaviour over virtual time: the pools under loads, with every invariant of a run looked at (`src/sim`). Small ones
+//! of the clusters that `cargo bench --no-default-features --bench simulate` prints tables of.
+#![cfg(not(any(feature = "loom", feature = "shuttle")))]
+
+#[path = "bench/simulate/scenarios.rs"]
+#[allow(dead_code, reason = "the bench looks at all of them")]
+mod scenarios;
+
+use forebay::decide::balance::Algorithm;
+use forebay::decide::reuse::{CloseReason, Descriptors, KeepRule, Mode, OpenReason, Sharing};
+use forebay::sim::{Clients, Cluster, Estimate, Lent, Load, Report, Span, VirtualServer};
+use scenarios::SECOND;
+use std::num::NonZeroU64;
+
+fn run(cluster: &Cluster, seed: u64) -> Report {
+    cluster.run(seed).unwrap_or_else(|broken| panic!("{broken}"))
+}
+
+/// A small cluster in which everything can happen.
+fn busy() -> Cluster {
+    let server = VirtualServer::answering(Span::Exponential { mean: 3_000 });
+    let mut cluster = Cluster::new(4, 5, server);
+    cluster.load = Load::Clients(Clients {
+        session: Some(20),
+        ..Clients::thinking(60, Span::Exponential { mean: 20_000 })
+    });
+    cluster.contention = 10;
+    cluster.duration = 3 * SECOND;
+    cluster
+}
+
+/// The text of a run, to the byte: every machine makes the same, also without optimisation.
+#[test]
+fn one_seed_is_one_run() {
+    let mut cluster = busy();
+    cluster.decisions_max = 20;
+    let report = run(&cluster, 7);
+    assert_eq!(report, run(&cluster, 7));
+    assert_ne!(report, run(&cluster, 8));
+    insta::assert_snapshot!(report.to_string());
+}
+
+/// Every mode, algorithm, keep rule and limit, with seeds: the invariants of a run do the looking.
+#[test]
+fn nothing_is_broken_in_any_mode() {
+    let mut seed = 0;
+    for mode in [Mode::Never, Mode::Safe, Mode::Aggressive, Mode::Always] {
+        for (streams, closes_after) in [(1, None), (1, Some(5)), (4, None), (4, Some(7))] {
+            for balance in [Algorithm::Random(2), Algorithm::RoundRobin, Algorithm::LeastConn] {
+                for keep in [KeepRule::Plain, KeepRule::EqualShare] {
+                    let mut cluster = busy();
+                    (cluster.pool.mode, cluster.balance, cluster.pool.figures.rule) = (mode, balance, keep);
+                    for server in &mut cluster.servers {
+                        (server.streams, server.closes_after) = (streams, closes_after);
+                    }
+                    if let Load::Clients(clients) = &mut cluster.load {
+                        clients.streams = 2;
+                    }
+                    seed += 1;
+                    let report = run(&cluster, seed);
+                    assert!(report.total().requests > 5_000, "{report}");
+                }
+            }
+        }
+    }
+    assert_eq!(seed, 96);
+}
+
+/// POOL-51 and POOL-50: limits of connections, of slots and of descriptors, all short.
+#[test]
+fn limits_hold_where_everything_is_short() {
+    for seed in 0..10 {
+        let mut cluster = busy();
+        cluster.pool.strict_max = Some(3);
+        cluster.pool.max_reuse = Some(9);
+        let report = run(&cluster, seed);
+        assert!(report.total().refused > 0, "places were short: {report}");
+
+        let mut cluster = busy();
+        cluster.descriptor_limit = 30;
+        let marks = Descriptors::new(0, 30, 20, 25);
+        assert_eq!((marks.low, marks.high), (6, 8));
+        let total = run(&cluster, seed).total();
+        assert!(total.closed_for(CloseReason::DescriptorsHigh) > 0, "{total}");
+
+        let mut cluster = busy();
+        cluster.servers.iter_mut().for_each(|server| server.limit = 1);
+        assert!(run(&cluster, seed).total().refused > 0);
+    }
+}
+
+/// AC-15, POOL-14: a multiplexed connection is one client's as long as it carries a stream, and anybody's after that.
+#[test]
+fn overlapping_clients_share_a_multiplexed_connection_only_one_after_the_other() {
+    let report = run(&scenarios::multiplexed(Mode::Safe), 1);
+    let lent: Vec<(u64, Lent)> = report
+        .decisions
+        .iter()
+        .map(|decision| (decision.connection, decision.lent))
+        .collect();
+    let first = Lent::Opened(OpenReason::FirstRequest);
+    assert_eq!(
+        lent[..4],
+        [(1, first), (2, first), (1, Lent::Attached), (2, Lent::Attached)],
+        "two clients at the same time"
+    );
+    assert_eq!(
+        lent[4..],
+        [(2, Lent::Own), (1, Lent::Own), (1, Lent::Own), (1, Lent::Own)],
+        "each takes what was used last and is free, whoever had it"
+    );
+}
+
+/// POOL-10 b, 14, 15: under `always` its free streams are everybody's as soon as it is open.
+#[test]
+fn under_always_streams_of_a_busy_connection_are_shared() {
+    let report = run(&scenarios::multiplexed(Mode::Always), 1);
+    let total = report.total();
+    assert_eq!((total.opened(), total.requests), (1, 8));
+    assert_eq!(total.joined, 4, "{report}");
+}
+
+/// 200 servers and 4 workers, in steady state, with twice as many in reserve as there are workers.
+#[test]
+fn a_steady_load_reuses_and_takes_little_over() {
+    let mut cluster = scenarios::steady(8, KeepRule::Plain);
+    cluster.requests_max = 300_000;
+    let report = run(&cluster, 1);
+    let late = report.between(2..report.seconds.len());
+    assert!(late.reuse_percent() > 98.0, "{late}");
+    assert!(late.of_requests(late.taken_over, 100) < 3.0, "{late}");
+}
+
+/// What `pool-keep = "equal"` is for: with a reserve, fewer are opened and fewer taken over than under the plain rule.
+#[test]
+fn equal_shares_open_and_take_over_less() {
+    let late = |keep| {
+        let mut cluster = scenarios::historic(8, None, keep);
+        cluster.workers = 4;
+        cluster.servers.truncate(40);
+        cluster.pool.purge_delay = NonZeroU64::new(SECOND / 2);
+        cluster.duration = 4 * SECOND;
+        if let Load::Clients(clients) = &mut cluster.load {
+            clients.count = 400;
+            clients.think = Span::Exponential { mean: 2_000 };
+        }
+        let report = run(&cluster, 1);
+        report.between(1..4)
+    };
+    let (plain, equal) = (late(KeepRule::Plain), late(KeepRule::EqualShare));
+    assert!(equal.opened() * 2 < plain.opened(), "{equal}{plain}");
+    assert!(equal.taken_over * 10 < plain.taken_over * 9, "{equal}{plain}");
+}
+
+/// POOL-44: without the estimate, a pool empties itself between two waves.
+#[test]
+fn the_estimate_spares_closes_where_load_varies() {
+    let closed = |estimate| {
+        let mut cluster = scenarios::varying(2_000, KeepRule::Plain);
+        cluster.duration = 30 * SECOND;
+        cluster.estimate = estimate;
+        run(&cluster, 1).between(5..30).closed()
+    };
+    let (with, without) = (closed(Estimate::On), closed(Estimate::Off));
+    assert!(with * 2 < without, "{with} with, {without} without");
+}
+
+/// Servers that close after five responses: four of five requests reuse, and it does not get worse.
+#[test]
+fn closes_after_five_do_not_add_up() {
+    let mut cluster = scenarios::historic(0, Some(5), KeepRule::Plain);
+    cluster.workers = 4;
+    cluster.servers.truncate(40);
+    cluster.duration = 4 * SECOND;
+    if let Load::Clients(clients) = &mut cluster.load {
+        clients.count = 400;
+    }
+    let report = run(&cluster, 1);
+    let (first, last) = (report.between(0..1), report.between(3..4));
+    assert!(last.reuse_percent() > 79.0, "{last}");
+    assert!(last.reuse_percent() >= first.reuse_percent(), "{first}{last}");
+}
+
+/// AC-10.
+#[test]
+fn take_overs_are_spread_evenly() {
+    let report = run(&scenarios::takeovers(20), 1);
+    for spread in [&report.taken_by, &report.given_by] {
+        let (most, least) = (*spread.iter().max().unwrap(), *spread.iter().min().unwrap());
+        assert!(least > 100 && most * 10 < least * 12, "{spread:?}");
+    }
+}
+
+/// AC-11: idle ones decrease by about half of the excess in each period of 5 s, and end at 0 to 2.
+#[test]
+fn a_burst_is_purged_step_by_step() {
+    let report = run(&scenarios::burst(), 1);
+    let idle: Vec<u32> = report.seconds.iter().map(|second| second.idle).collect();
+    assert!(idle[3] >= 90, "{idle:?}");
+    assert!(idle.windows(2).skip(1).all(|pair| pair[1] <= pair[0]), "{idle:?}");
+    assert!(*idle.last().unwrap() <= 2, "{idle:?}");
+    let total = report.total();
+    let beyond_need = [CloseReason::Purge, CloseReason::Need].map(|reason| total.closed_for(reason));
+    assert!(
+        total.closed() >= 98 && total.closed() == beyond_need.iter().sum::<u64>(),
+        "{total}"
+    );
+}
+
+/// POOL-21.
+#[test]
+fn without_sharing_nothing_is_taken_over() {
+    let mut cluster = busy();
+    cluster.sharing = Sharing::Off;
+    let total = run(&cluster, 1).total();
+    assert_eq!(total.taken_over, 0);
+    assert!(total.opened_for(OpenReason::SharingOff) > 0, "{total}");
+}
