@@ -2,7 +2,7 @@
 
 use super::random::Span;
 use crate::decide::balance::{Algorithm, SERVERS_MAX};
-use crate::decide::reuse::{Figures, Mode, Sharing};
+use crate::decide::reuse::{Figures, Mode, Override, Sharing};
 use crate::decide::settings::{Micros, PoolSettings};
 use std::num::NonZeroU64;
 
@@ -134,6 +134,7 @@ impl Cluster {
             balance: Algorithm::Random(2),
             pool: PoolSettings {
                 mode: Mode::Safe,
+                overriding: Override::Refused,
                 figures: Figures::default(),
                 purge_delay: NonZeroU64::new(5_000_000),
                 max_reuse: None,

@@ -298,7 +298,6 @@ impl Worker {
             reuses_left: None,
             descriptors,
             figures: entry.figures(index),
-            rule: settings.keep,
         };
         let delay = settings.purge_delay;
         let place = self.upstreams.get_mut(home).expect("looked up above");
