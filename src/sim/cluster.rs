@@ -135,6 +135,7 @@ impl Cluster {
             pool: PoolSettings {
                 overriding: Override::Refused,
                 mode: Mode::Safe,
+                overriding: Override::Refused,
                 figures: Figures::default(),
                 purge_delay: NonZeroU64::new(5_000_000),
                 max_reuse: None,

@@ -11,7 +11,7 @@ use forebay::decide::additions;
 use forebay::decide::balance::Algorithm;
 use forebay::decide::edit::{Edit, Edits, FieldName};
 use forebay::decide::exchange::{
-    Afterwards, Arrival, Asked, Command, Effort, Event, Exchange, Found, Idempotent, Taken,
+    Afterwards, Arrival, Asked, Command, Effort, Event, Exchange, Found, Idempotent, RetryOn, Taken,
 };
 use forebay::decide::host::HostPattern;
 use forebay::decide::pattern::{MethodName, PathPattern};
@@ -125,6 +125,7 @@ const RESPONSE_LIMITS: Limits = Limits {
 const EFFORT: Effort = Effort {
     retries: 3,
     stale_max: 2,
+    retry_on: RetryOn::USUAL,
 };
 
 /// A server connection without its socket.
@@ -373,6 +374,7 @@ fn listener() -> ListenerSettings {
         http_keep_alive: 60_000_000,
         tunnel: 3_600_000_000,
         limits: REQUEST_LIMITS,
+        session_private_max: 5,
         named: Default::default(),
         routes: RouteTable {
             routes: vec![

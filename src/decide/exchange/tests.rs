@@ -545,23 +545,23 @@ fn only_what_is_named_is_tried_again() {
     let again = |said: &[Command]| matches!(said.last(), Some(Command::Choose(Some(A))));
 
     let mut refused = told(RetryOn::NOTHING, GET, true);
-    assert!(answered(&refused.on(REFUSED), Failure::ConnectRefused));
+    assert!(answered(refused.on(REFUSED), Failure::ConnectRefused));
     let mut dead = told(RetryOn::NOTHING, GET, true);
     let said = dead.all(&[Event::Connected, Event::Written, Event::ServerGone]);
-    assert!(answered(&said, Failure::ServerClosed), "{said:?}");
+    assert!(answered(said, Failure::ServerClosed), "{said:?}");
 
     let timeouts = RetryOn {
         response_timeout: true,
         ..RetryOn::NOTHING
     };
     let late = [Event::Connected, Event::Written, Event::Expired(Timer::Server)];
-    assert!(again(&told(timeouts, GET, true).all(&late)));
+    assert!(again(told(timeouts, GET, true).all(&late)));
     assert!(answered(
-        &told(timeouts, POST, true).all(&late),
+        told(timeouts, POST, true).all(&late),
         Failure::ServerTimedOut
     ));
     assert!(answered(
-        &told(RetryOn::USUAL, GET, true).all(&late),
+        told(RetryOn::USUAL, GET, true).all(&late),
         Failure::ServerTimedOut
     ));
     let mut begun = told(timeouts, GET, true);
