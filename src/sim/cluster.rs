@@ -133,7 +133,6 @@ impl Cluster {
             servers: vec![server; servers],
             balance: Algorithm::Random(2),
             pool: PoolSettings {
-                overriding: Override::Refused,
                 mode: Mode::Safe,
                 overriding: Override::Refused,
                 figures: Figures::default(),
