@@ -7,6 +7,7 @@ pub mod action;
 pub mod additions;
 pub mod asked;
 pub mod balance;
+pub mod budget;
 pub mod cause;
 pub mod edit;
 pub mod exchange;

@@ -36,6 +36,17 @@ pub struct Route {
     pub request_edits: Edits,
     /// Edits of the response, after those of the listener.
     pub response_edits: Edits,
+    /// Where its requests stand in a queue.
+    pub priority: Priority,
+}
+
+/// Where a request stands in a queue. The default is where it came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Priority {
+    /// −2047…2047; lower is served first.
+    pub class: i16,
+    /// Microseconds by which it is served as if it had come later, or earlier.
+    pub offset: i64,
 }
 
 /// The conditions of a rule; all must hold. The default matches everything.
@@ -136,6 +147,7 @@ mod tests {
             action,
             request_edits: Edits::default(),
             response_edits: Edits::default(),
+            priority: Priority::default(),
         }
     }
 

@@ -16,7 +16,7 @@ use forebay::decide::exchange::{
 use forebay::decide::host::HostPattern;
 use forebay::decide::pattern::{MethodName, PathPattern};
 use forebay::decide::reuse::{self, Descriptors, Figures, Mode, Proven, Released, Retryable};
-use forebay::decide::route::{self, Action, BackendRef, Matcher, Outcome, Route, RouteTable};
+use forebay::decide::route::{self, Action, BackendRef, Matcher, Outcome, Priority, Route, RouteTable};
 use forebay::decide::settings::{Forwarded, ListenerSettings};
 use forebay::decide::template::Template;
 use forebay::http1::{
@@ -408,6 +408,7 @@ fn rule(matcher: Matcher, action: Action, request_edits: Edits) -> Route {
         action,
         request_edits,
         response_edits: Edits::default(),
+        priority: Priority::default(),
     }
 }
 
