@@ -90,9 +90,22 @@ impl Slots {
             .is_some()
     }
 
-    /// An owed slot that must not be passed on, because the limit was lowered below `served`.
+    /// Takes a slot for those who wait, whoever they are: one is free below `limit`. Pass it on, or release it.
+    pub fn claim(&self, limit: u32) -> bool {
+        self.change(|at| (at.served < limit).then_some(SERVED)).is_some()
+    }
+
+    /// Gives a slot back that must not be passed on, because the limit was lowered below `served`. `false`: that
+    /// is not so, or not any more, and the slot is still held.
+    #[must_use = "the slot is still held if it was not lowered"]
+    pub fn lower_above(&self, limit: u32) -> bool {
+        self.change(|at| (at.served > limit).then_some(SERVED.wrapping_neg()))
+            .is_some()
+    }
+
+    /// Gives back a slot of a server that is gone, whoever waits.
     pub fn lower(&self) {
-        let before = Occupancy::of(self.0.fetch_sub(SERVED, Ordering::AcqRel));
+        let before = Occupancy::of(self.0.fetch_sub(SERVED, Ordering::SeqCst));
         debug_assert!(before.served > 0, "who lowers holds a slot");
     }
 
@@ -113,7 +126,7 @@ impl Slots {
 
     /// Adds what `step` says for the present value, or stops with `None` where it says nothing.
     fn change(&self, step: impl Fn(Occupancy) -> Option<u64>) -> Option<Occupancy> {
-        let mut word = self.0.load(Ordering::Relaxed);
+        let mut word = self.0.load(Ordering::SeqCst);
         loop {
             let next = word.wrapping_add(step(Occupancy::of(word))?);
             match self
