@@ -24,7 +24,7 @@ pub fn limit(minconn: u32, maxconn: u32, fullconn: u32, current: u32, slow_start
 
 /// Whether the limit does not depend on the backend's load.
 pub fn is_fixed(minconn: u32, maxconn: u32) -> bool {
-    minconn == 0 || minconn >= maxconn
+    minconn == 0 || minconn >= maxconn || maxconn == u32::MAX
 }
 
 #[cfg(test)]

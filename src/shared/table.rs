@@ -34,9 +34,9 @@ pub struct BackendTable<C> {
     /// Of all tables of the backend.
     shared: Arc<SharedBalancers>,
     /// The same: who waits for any server.
-    waiting: Arc<waiting::Room>,
-    /// Whether limits move with the number of requests in the backend.
-    moves: bool,
+    waiting: Arc<waiting::Room<C>>,
+    /// Below so many requests in the backend limits move with their number; 0 where none does.
+    moves: u32,
 }
 
 /// One server in one table.
@@ -269,12 +269,13 @@ impl<C> BackendTable<C> {
             Algorithm::LeastConn => Native::LeastConn,
         };
         let tiers = plan.map(|plan| Box::new(Tiers::new(plan, &entries)));
-        let moves = |entry: &Entry<C>| !limit::is_fixed(entry.queueing.minconn, entry.limit);
+        let moving = |entry: &&Entry<C>| !limit::is_fixed(entry.queueing.minconn, entry.limit);
+        let moves = entries.iter().filter(moving).map(|entry| entry.queueing.fullconn);
         let table = BackendTable {
             id,
             name,
             generation,
-            moves: entries.iter().any(moves),
+            moves: moves.max().unwrap_or(0),
             entries: entries.into(),
             native,
             tiers,

@@ -15,7 +15,7 @@
 //! - **A limit that moves** (Q-4) rises with every request that comes: who enters always looks, and so does who comes
 //!   while somebody waits ([`BackendTable::arrive`]).
 //! - **The current table decides.** Limits and states of an older one are out of date: wait and release with the current
-//!   table ([`BackendTable::place_of`]). A worker is behind by a turn at most, and [looks](BackendTable::look) when it
+//!   table ([`BackendTable::give_back`]). A worker is behind by a turn at most, and [looks](BackendTable::look) when it
 //!   takes up a newer table.
 //! - **Order of locks:** none is held together with another one. Of the two queues, the backend's head is read first, its
 //!   lock released, then the server's queue locked; if the backend's head is the better one and has gone by then, all
@@ -29,7 +29,8 @@ use crate::policy::{ServerId, ServerIndex, Table};
 use crate::shared::queue::{Granted, Grants, Locked, Outcome, Queue, Rank, Waiter};
 use crate::shared::server::Server;
 use crate::shared::slots::Release;
-use crate::sync::{Arc, AtomicU32, Ordering, full_order};
+use crate::sync::{Arc, AtomicU32, Mutex, Ordering, full_order};
+use std::collections::BTreeMap;
 
 /// The most waiters that one call serves with slots that it finds free.
 pub const SERVED_MAX: usize = 8;
@@ -37,14 +38,27 @@ pub const SERVED_MAX: usize = 8;
 const TRIES_MAX: u32 = 4;
 
 /// Where requests of one backend wait for any of its servers, and how many it has. For its life, of all its tables.
-#[derive(Debug, Default)]
-pub(super) struct Room {
+#[derive(Debug)]
+pub(super) struct Room<C> {
     queue: Queue,
     /// Requests in the backend; counted only where limits move with it.
     current: AtomicU32,
+    /// All servers that the backend has had since it was opened: a slot of one that has gone is still given back.
+    /// Locked for a look, beside no other lock.
+    servers: Mutex<BTreeMap<ServerId, Arc<Server<C>>>>,
 }
 
-impl Room {
+impl<C> Default for Room<C> {
+    fn default() -> Self {
+        Room {
+            queue: Queue::new(),
+            current: AtomicU32::new(0),
+            servers: Mutex::default(),
+        }
+    }
+}
+
+impl<C> Room<C> {
     /// Requests in the backend.
     pub(super) fn current(&self) -> u32 {
         self.current.load(Ordering::SeqCst)
@@ -97,12 +111,6 @@ impl<C> BackendTable<C> {
         servers(self).any(|server| self.usable(server))
     }
 
-    /// The place of a server in this table that was chosen with another table of the backend.
-    #[inline]
-    pub fn place_of(&self, other: &BackendTable<C>, server: ServerIndex) -> Option<ServerIndex> {
-        self.find_near(other.id_of(server), server)
-    }
-
     /// The place of a server that is probably at `near`.
     #[inline]
     pub fn find_near(&self, id: ServerId, near: ServerIndex) -> Option<ServerIndex> {
@@ -116,17 +124,19 @@ impl<C> BackendTable<C> {
     /// who wait may have been waiting for it.
     #[inline]
     pub fn arrive(&self, grants: &mut Grants) {
-        if self.moves {
-            self.waiting.current.fetch_add(1, Ordering::SeqCst);
-            full_order();
-            self.look(grants);
+        if self.moves > 0 {
+            let before = self.waiting.current.fetch_add(1, Ordering::SeqCst);
+            if before < self.moves {
+                full_order();
+                self.look(grants);
+            }
         }
     }
 
     /// A request that has come with this table has left the backend.
     #[inline]
     pub fn depart(&self) {
-        if self.moves {
+        if self.moves > 0 {
             self.waiting.current.fetch_sub(1, Ordering::SeqCst);
         }
     }
@@ -173,6 +183,7 @@ impl<C> BackendTable<C> {
         let found = entry.server.slots.enter();
         drop(queue);
         self.changed(server);
+        full_order();
         if found.served < self.limit(server) {
             self.serve(server, grants);
         }
@@ -187,7 +198,7 @@ impl<C> BackendTable<C> {
         let ahead = queue.len();
         let rank = queue.insert(class, at, waiter);
         drop(queue);
-        if ahead == 0 || self.moves {
+        if ahead == 0 || self.moves > 0 {
             full_order();
             self.look(grants);
         }
@@ -218,7 +229,17 @@ impl<C> BackendTable<C> {
         Ok(())
     }
 
-    /// Gives a slot back: to the next who waits for it, if anybody does. With the current table. Tells the balancers.
+    /// Gives a slot back that was taken or granted with any table of the backend; `self` is the current one. `near` is
+    /// where the server was.
+    #[inline]
+    pub fn give_back(&self, server: ServerId, near: ServerIndex, grants: &mut Grants) {
+        match self.find_near(server, near) {
+            Some(server) => self.release(server, grants),
+            None => self.abandon(server),
+        }
+    }
+
+    /// Gives a slot of this table's server back: to the next who waits for it, if anybody does. Tells the balancers.
     pub fn release(&self, server: ServerIndex, grants: &mut Grants) {
         let passed = self.pass_or_lower(server, grants);
         // What came from the backend's queue took the place of what left.
@@ -228,13 +249,6 @@ impl<C> BackendTable<C> {
         if passed == Passed::Lowered {
             self.serve(server, grants);
         }
-    }
-
-    /// Gives back a slot of a server that the current table does not have; `self` is the table it was taken with.
-    /// Nobody gets it.
-    pub fn abandon(&self, server: ServerIndex) {
-        self.at(server).server.slots.lower();
-        self.changed(server);
     }
 
     /// Serves those who wait with what is free of a server: its limit was raised, or it came up.
@@ -280,6 +294,11 @@ impl<C> BackendTable<C> {
 
     /// Lets requests wait for the servers of this table, before it is published.
     pub fn open(&self) {
+        let known = self
+            .entries
+            .iter()
+            .map(|entry| (entry.server.id, entry.server.clone()));
+        self.waiting.servers.lock().extend(known);
         for server in servers(self).filter(|&server| self.keeps_queue(server)) {
             self.at(server).server.queue.lock().open();
         }
@@ -293,23 +312,49 @@ impl<C> BackendTable<C> {
     pub fn send_back(&self, before: &BackendTable<C>, grants: &mut Grants) -> u32 {
         let mut sent = 0;
         for former in servers(before) {
-            let stays = self.place_of(before, former);
+            let stays = self.find_near(before.id_of(former), former);
             if !stays.is_some_and(|server| self.keeps_queue(server)) {
-                sent += send_back(&before.at(former).server, grants);
-                before.changed(former);
+                sent += before.send_back_from(former, grants);
             }
         }
         if !self.has_usable() {
-            sent += self.send_all_back(grants);
+            sent += self.send_back_from_any(grants);
         }
         sent
     }
 
-    /// Closes the backend's queue and sends back who is in it: its last usable server has gone, or it has itself.
-    pub fn send_all_back(&self, grants: &mut Grants) -> u32 {
+    /// Sends everybody back: no table of the backend is published any more. Answers with their number.
+    pub fn retire(&self, grants: &mut Grants) -> u32 {
+        let own: u32 = servers(self)
+            .map(|server| self.send_back_from(server, grants))
+            .sum();
+        own + self.send_back_from_any(grants)
+    }
+
+    fn send_back_from(&self, server: ServerIndex, grants: &mut Grants) -> u32 {
+        let of = &self.at(server).server;
+        let mut queue = of.queue.lock();
+        queue.close();
+        let sent = empty(&mut queue, || of.slots.leave(), grants);
+        drop(queue);
+        self.changed(server);
+        sent
+    }
+
+    fn send_back_from_any(&self, grants: &mut Grants) -> u32 {
         let mut queue = self.waiting.queue.lock();
         queue.close();
         empty(&mut queue, || {}, grants)
+    }
+
+    /// Gives back a slot of a server that this table does not have. Nobody gets it; who waits for the server by then,
+    /// because it is back, is found by the look at the table that has it.
+    fn abandon(&self, server: ServerId) {
+        let of = self.waiting.servers.lock().get(&server).cloned();
+        debug_assert!(of.is_some(), "every table is opened before it is published");
+        if let Some(of) = of {
+            of.slots.lower();
+        }
     }
 
     /// Whether those who are tied to a server go on waiting for it. One that drains serves whom it has.
@@ -344,9 +389,13 @@ impl<C> BackendTable<C> {
         if slots.lower_above(self.limit(server)) {
             return Passed::Lowered;
         }
+        if slots.waiting() == 0 {
+            let passed = self.serves_any(server) && self.pass_to_any(server, None, grants);
+            return if passed { Passed::ToBackend } else { Passed::Nobody };
+        }
         for left in (0..TRIES_MAX).rev() {
             let rival = self.best_for_any(server);
-            if slots.waiting() > 0 && self.pass_to_own(server, rival, grants) {
+            if self.pass_to_own(server, rival, grants) {
                 return Passed::ToOwn;
             }
             let Some(rival) = rival else {
@@ -360,13 +409,14 @@ impl<C> BackendTable<C> {
         Passed::Nobody
     }
 
-    /// The head of the backend's queue, if a slot of this server may go there.
+    /// Whether a slot that is held of this server may go to the backend's queue, and somebody is there.
+    fn serves_any(&self, server: ServerIndex) -> bool {
+        let served = self.at(server).server.slots.served();
+        self.is_queued() && self.limit_for_any(server).is_some_and(|most| served <= most)
+    }
+
     fn best_for_any(&self, server: ServerIndex) -> Option<Rank> {
-        if !self.is_queued() {
-            return None;
-        }
-        let most = self.limit_for_any(server)?;
-        if self.at(server).server.slots.served() > most {
+        if !self.serves_any(server) {
             return None;
         }
         self.waiting.queue.lock().first()
@@ -418,12 +468,6 @@ impl<C> BackendTable<C> {
     fn id_of(&self, server: ServerIndex) -> ServerId {
         self.at(server).server.id
     }
-}
-
-fn send_back<C>(server: &Server<C>, grants: &mut Grants) -> u32 {
-    let mut queue = server.queue.lock();
-    queue.close();
-    empty(&mut queue, || server.slots.leave(), grants)
 }
 
 /// Sends everybody back, `beside` each removal.
