@@ -17,7 +17,7 @@ use crate::shared::generation::{
 use crate::shared::key::{KeySecret, Parts, PoolKey};
 use crate::shared::server::Server;
 use crate::shared::statistics::{BackendStatistics, ListenerStatistics, PerWorker};
-use crate::shared::table::{Admin, BackendTable, Entry};
+use crate::shared::table::{Admin, BackendTable, Entry, Queueing};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -189,6 +189,7 @@ impl Registry {
                 weight: server.weight,
                 state,
                 limit: u32::MAX,
+                queueing: Queueing::default(),
                 prefer_idle: backend.pool.prefer_idle,
             });
         }

@@ -13,7 +13,7 @@ use crate::policy::{BackendId, ServerId, ServerIndex, WorkerId};
 use crate::shared::key::{KeySecret, Parts, PoolKey};
 use crate::shared::pool::Pool;
 use crate::shared::server::Server;
-use crate::shared::table::{Admin, BackendTable, Entry as TableEntry};
+use crate::shared::table::{Admin, BackendTable, Entry as TableEntry, Queueing};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -343,6 +343,7 @@ fn table(cluster: &Cluster) -> BackendTable<Name> {
         weight: server.weight,
         state: Admin::Ready,
         limit: server.limit,
+        queueing: Queueing::default(),
         prefer_idle: false,
     });
     BackendTable::first(BackendId(0), "simulated", cluster.balance, entries.collect())

@@ -27,7 +27,7 @@ use forebay::policy::{BackendId, Draw, ServerId, ServerIndex, WorkerId};
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
 use forebay::shared::server::Server;
 use forebay::shared::slots::Release;
-use forebay::shared::table::{Admin, BackendTable, Entry};
+use forebay::shared::table::{Admin, BackendTable, Entry, Queueing};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -351,6 +351,7 @@ fn entry(number: u16) -> Entry<Connection> {
         weight: 1,
         state: Admin::Ready,
         limit: SLOTS,
+        queueing: Queueing::default(),
         prefer_idle: false,
     }
 }
