@@ -115,15 +115,20 @@ impl Exchange {
             && (!self.written || self.idempotent == Idempotent::Yes)
     }
 
-    /// While it waits it may go on with another table, in which servers have other indices, or none.
+    /// While it chooses or waits it may go on with another table, in which servers have other indices, or none.
     pub fn renumber(&mut self, to: impl Fn(ServerIndex) -> Option<ServerIndex>) {
-        if let ServerSide::Waiting(place, failed) = &mut self.server {
-            *place = place.and_then(&to);
-            *failed = failed.and_then(|failed| {
-                let server = to(failed.server)?;
-                Some(Failed { server, ..failed })
-            });
-        }
+        let failed = match &mut self.server {
+            ServerSide::Choosing(failed) => failed,
+            ServerSide::Waiting(place, failed) => {
+                *place = place.and_then(&to);
+                failed
+            }
+            _ => return,
+        };
+        *failed = failed.and_then(|failed| {
+            let server = to(failed.server)?;
+            Some(Failed { server, ..failed })
+        });
     }
 
     /// Takes one event and says what to do. An event that does not fit the phase does nothing: it came late.

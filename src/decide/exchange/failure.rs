@@ -101,6 +101,12 @@ impl Failure {
         }
     }
 
+    /// Seconds of `Retry-After` in our answer, if it has one: there is room again when others have been answered, which is
+    /// soon, and nobody knows how soon.
+    pub fn retry_after(self) -> Option<u32> {
+        matches!(self, Failure::QueueFull | Failure::NotAdmitted).then_some(1)
+    }
+
     /// Who ended it and in which phase, as two letters (LG-3).
     pub fn termination(self) -> [u8; 2] {
         *match self {
