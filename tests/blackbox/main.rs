@@ -23,6 +23,7 @@ mod policies;
 #[cfg(feature = "wasm")]
 mod policy_loading;
 mod pools;
+mod queues;
 mod reload;
 mod retries;
 mod routing;
