@@ -23,6 +23,9 @@ use forebay::sync::{Arc, AtomicU32, Mutex, Ordering, thread};
 #[path = "races/composition.rs"]
 mod composition;
 #[cfg(not(feature = "loom"))]
+#[path = "races/crowd.rs"]
+mod crowd;
+#[cfg(not(feature = "loom"))]
 #[path = "races/drain.rs"]
 mod drain;
 #[path = "races/pools.rs"]

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 type Backend = BackendTable<()>;
 
 /// A table, those who hold slots of it, and those who wait.
-pub(crate) struct Scene {
+struct Scene {
     table: Mutex<Arc<Backend>>,
     guests: Mutex<Vec<Guest>>,
     came: Mutex<u64>,
