@@ -7,7 +7,7 @@
 use crate::{LONG, explore, explore_to, together};
 use forebay::decide::balance::{Algorithm, servers};
 use forebay::policy::{BackendId, ServerId, ServerIndex, Table, WorkerId};
-use forebay::shared::queue::{Granted, Grants, Outcome, Rank, Waiter};
+use forebay::shared::queue::{Grants, Outcome, Rank, Waiter};
 use forebay::shared::server::Server;
 use forebay::shared::table::{Admin, BackendTable, Entry, Queueing, Waiting};
 use forebay::sync::Arc;
@@ -22,7 +22,7 @@ struct Scene {
     guests: Mutex<Vec<Guest>>,
     came: Mutex<u64>,
     told: Mutex<Vec<u64>>,
-    /// Slots that were taken without waiting, to be given back at the end.
+    /// Slots that were taken without waiting.
     held: Mutex<Vec<ServerId>>,
 }
 
@@ -54,13 +54,18 @@ impl Scene {
     fn of(entries: Vec<Entry<()>>) -> Scene {
         let table = BackendTable::first(BackendId(1), "app", Algorithm::RoundRobin, entries);
         table.open();
-        servers(&table).for_each(|server| while table.take(server) {});
+        let mut held = Vec::new();
+        for server in servers(&table) {
+            while table.take(server) {
+                held.push(table.at(server).server.id);
+            }
+        }
         Scene {
             table: Mutex::new(Arc::new(table)),
             guests: Mutex::default(),
             came: Mutex::default(),
             told: Mutex::default(),
-            held: Mutex::default(),
+            held: Mutex::new(held),
         }
     }
 
@@ -104,8 +109,17 @@ impl Scene {
         self.tell(table, grants);
     }
 
-    /// Who holds a slot of that server gives it back.
+    /// Who took a slot of that server gives it back.
     fn leave(&self, server: u32) {
+        {
+            let mut held = self.held.lock();
+            let at = held.iter().position(|id| *id == ServerId(server));
+            held.swap_remove(at.expect("somebody holds it"));
+        }
+        self.give_back(server);
+    }
+
+    fn give_back(&self, server: u32) {
         let (table, mut grants) = (self.table(), Grants::new());
         table.give_back(ServerId(server), ServerIndex(server as u16), &mut grants);
         self.tell(&table, grants);
@@ -122,7 +136,7 @@ impl Scene {
             Ok(()) => self.told.lock().push(waiter.token),
             Err(Outcome::Granted(granted)) => {
                 self.guests.lock()[guest].has_left = true;
-                self.leave(granted.server.0);
+                self.give_back(granted.server.0);
             }
             Err(_) => {}
         }
@@ -169,19 +183,12 @@ impl Scene {
             assert!(!beside, "{:?} waits for {:?}", guest.rank, guest.place);
         }
         servers(&*table).for_each(|server| assert!(table.served(server) <= table.limit(server)));
-        while let Some(server) = self.held.lock().pop() {
-            self.leave(server.0);
-        }
-        while let Some(granted) = self.next_to_leave() {
-            self.leave(granted.server.0);
-        }
-        for server in servers(&*table) {
-            while table.served(server) > 0 {
-                self.leave(table.at(server).server.id.0);
+        loop {
+            let next = self.held.lock().pop();
+            match next.or_else(|| self.next_to_leave()) {
+                Some(server) => self.give_back(server.0),
+                None => break,
             }
-        }
-        while let Some(granted) = self.next_to_leave() {
-            self.leave(granted.server.0);
         }
         let guests = self.guests.lock();
         let waiting = guests
@@ -197,12 +204,12 @@ impl Scene {
         assert_eq!(told, waited, "each is told once");
     }
 
-    fn next_to_leave(&self) -> Option<Granted> {
+    fn next_to_leave(&self) -> Option<ServerId> {
         let mut guests = self.guests.lock();
         guests.iter_mut().find_map(|guest| match guest.waiter.outcome() {
             Some(Outcome::Granted(granted)) if !guest.has_left => {
                 guest.has_left = true;
-                Some(granted)
+                Some(granted.server)
             }
             _ => None,
         })
@@ -357,7 +364,7 @@ fn the_last_server_goes_while_one_enters() {
     });
 }
 
-/// two give back what is above a limit that was lowered, while somebody waits: not both of them lower.
+/// two give back what is above a limit that was lowered, while somebody waits.
 #[test]
 fn two_leave_above_a_lowered_limit() {
     explore_to(LONG, || {
@@ -367,4 +374,20 @@ fn two_leave_above_a_lowered_limit() {
         together(&scene, 2, |scene, _| scene.leave(0));
         scene.end();
     });
+}
+
+/// A slot is claimed for one who gives up at that moment: it is given back.
+#[test]
+fn a_raised_limit_beside_a_timeout() {
+    for place in [Some(0), None] {
+        explore_to(LONG, move || {
+            let scene = Arc::new(Scene::full(1));
+            scene.come(place);
+            together(&scene, 2, |scene, number| match number {
+                0 => scene.replace(|entries| entries[0].limit = 2),
+                _ => scene.cancel(0),
+            });
+            scene.end();
+        });
+    }
 }
