@@ -115,10 +115,16 @@ fn a_request_that_waits_too_long() {
     assert_eq!(late.get("/again").status, 200, "its connection is still good");
     let log = proxy.access_log(3);
     let late = log.iter().find(|line| line["target"] == "/late").expect("logged");
-    assert_eq!((&late["end"], &late["cause"]), (&"sQ".into(), &"queue_timeout".into()));
+    assert_eq!(
+        (&late["end"], &late["cause"]),
+        (&"sQ".into(), &"queue_timeout".into())
+    );
     assert_eq!(late["ahead_backend"], 0);
     assert!(late["queue_us"].as_u64().expect("it waited") >= 100_000, "{late}");
-    let ends = metrics(&proxy).sum("backend_queue_ends_total", &[("proxy", "app"), ("reason", "timeout")]);
+    let ends = metrics(&proxy).sum(
+        "backend_queue_ends_total",
+        &[("proxy", "app"), ("reason", "timeout")],
+    );
     assert_eq!(ends, 1.0);
     assert_eq!(order(&origin), ["/held", "/again"]);
 }
@@ -147,7 +153,10 @@ fn a_client_that_leaves_the_queue() {
     let log = proxy.access_log(5);
     let left: Vec<_> = log.iter().filter(|line| line["end"] == "CQ").collect();
     assert_eq!(left.len(), 3, "{log:#?}");
-    assert!(left.iter().all(|line| line["status"] == 0 && line["cause"] == "client_abort"));
+    assert!(
+        left.iter()
+            .all(|line| line["status"] == 0 && line["cause"] == "client_abort")
+    );
     let aborts = metrics(&proxy).sum("backend_queue_ends_total", &[("reason", "client_abort")]);
     assert_eq!(aborts, 3.0);
 }
@@ -208,7 +217,10 @@ fn a_server_that_goes_sends_its_queue_back() {
     }
     assert_eq!(order(&a), ["/held"]);
     assert_eq!(b.seen().len(), 7);
-    let requeued = metrics(&proxy).sum("server_queue_ends_total", &[("server", "a"), ("reason", "requeued")]);
+    let requeued = metrics(&proxy).sum(
+        "server_queue_ends_total",
+        &[("server", "a"), ("reason", "requeued")],
+    );
     assert_eq!(requeued, 3.0);
 }
 
@@ -217,11 +229,13 @@ fn a_server_that_goes_sends_its_queue_back() {
 fn the_last_server_goes() {
     let gate = Gate::default();
     let origin = holding(&gate);
-    let proxy = Proxy::start(&Setup::before_servers(vec![format!(
-        "{{ name = \"a\", address = \"{}\" }}",
-        origin.address()
-    )])
-    .backend("maxconn = 1\ntimeout-queue = \"60s\""));
+    let proxy = Proxy::start(
+        &Setup::before_servers(vec![format!(
+            "{{ name = \"a\", address = \"{}\" }}",
+            origin.address()
+        )])
+        .backend("maxconn = 1\ntimeout-queue = \"60s\""),
+    );
     let mut holder = asking(&proxy, "/held");
     gate.reached(1);
     let waiting = line_up(&proxy, &["/1", "/2", "/3", "/4", "/5"]);
@@ -249,8 +263,7 @@ fn a_limit_that_changes() {
     let origin = holding(&gate);
     let setup = |maxconn: u32| {
         let server = format!("{{ name = \"a\", address = \"{}\" }}", origin.address());
-        Setup::before_servers(vec![server])
-            .backend(&format!("maxconn = {maxconn}\ntimeout-queue = \"60s\""))
+        Setup::before_servers(vec![server]).backend(&format!("maxconn = {maxconn}\ntimeout-queue = \"60s\""))
     };
     let proxy = Proxy::start(&setup(1));
     let mut clients = vec![asking(&proxy, "/held")];
@@ -270,8 +283,7 @@ fn a_limit_that_changes() {
 
     let gate = Gate::default();
     let slow = holding(&gate);
-    let setup = |maxconn: u32| one_slot(&slow).backend(&format!("fullconn = {maxconn}")); // a key that may differ
-    let proxy = Proxy::start(&setup(1));
+    let proxy = Proxy::start(&one_slot(&slow));
     let mut first = asking(&proxy, "/held");
     gate.reached(1);
     let mut second = line_up(&proxy, &["/held"]);
@@ -356,13 +368,19 @@ fn a_full_queue() {
     let mut holder = asking(&proxy, "/held");
     gate.reached(1);
     let response = tied.get("/full");
-    assert_eq!((response.status, response.head.value("retry-after")), (503, Some("1")));
+    assert_eq!(
+        (response.status, response.head.value("retry-after")),
+        (503, Some("1"))
+    );
     gate.open();
     assert_eq!(holder.response("GET").status, 200);
     assert_eq!(tied.get("/room").status, 200);
     let log = proxy.access_log(4);
     let full = log.iter().find(|line| line["target"] == "/full").expect("logged");
-    assert_eq!((&full["end"], &full["cause"]), (&"PQ".into(), &"queue_full".into()));
+    assert_eq!(
+        (&full["end"], &full["cause"]),
+        (&"PQ".into(), &"queue_full".into())
+    );
     let ends = metrics(&proxy).sum("server_queue_ends_total", &[("proxy", "app"), ("reason", "full")]);
     assert_eq!(ends, 1.0);
 }
@@ -383,4 +401,57 @@ fn a_drain_lets_the_queue_end() {
         assert_eq!((response.status, response.closes()), (200, true));
     }
     assert!(proxy.exit_within(PATIENCE).success());
+}
+
+/// DESIGN §6: a full tier of a plan that spills only when it is down makes requests wait, though another server is free.
+/// Without its tier (its server gone) they are served by the other one.
+#[cfg(feature = "wasm")]
+#[test]
+fn a_full_tier_makes_requests_wait() {
+    use crate::policies::guests::Guest;
+    use crate::policies::{Files, policy};
+    // One tier, which spills when down, of the first server, without a cap; for ever.
+    const FIRST_ONLY: &str = "
+        (i32.store8 (i32.const 4096) (i32.const 1))
+        (i32.store (i32.const 4100) (i32.const 4112)) (i32.store (i32.const 4104) (i32.const 1))
+        (i32.store (i32.const 4108) (i32.const -1))
+        (i32.store8 (i32.const 4112) (i32.const 0)) (i32.store8 (i32.const 4113) (i32.const 0))
+        (i32.store (i32.const 4116) (i32.const 4124)) (i32.store (i32.const 4120) (i32.const 1))
+        (i32.store (i32.const 4124) (i32.const 0)) (i32.store (i32.const 4128) (i32.const 1))
+        (i32.store (i32.const 4132) (i32.const -1))
+        (i32.const 4096)";
+    let files = Files::new();
+    let component = files.write("planner.wasm", &Guest::planner(FIRST_ONLY).component());
+    let gate = Gate::default();
+    let (first, second) = (holding(&gate), holding(&gate));
+    let setup = Setup::before_servers(vec![
+        format!("{{ name = \"a\", address = \"{}\" }}", first.address()),
+        format!("{{ name = \"b\", address = \"{}\" }}", second.address()),
+    ]);
+    let keys = "balance = { policy = \"own\" }\nmaxconn = 1\ntimeout-queue = \"60s\"";
+    let setup = setup
+        .backend(keys)
+        .more(&policy("own", &component, "interval = \"50ms\""));
+    let proxy = Proxy::start(&setup);
+    let mut client = Client::of(&proxy);
+    eventually("requests follow the plan", || {
+        client.get("/");
+        (metrics(&proxy).sum("backend_choices_total", &[("source", "plan")]) >= 1.0).then_some(())
+    });
+    let before = second.seen().len();
+    let mut holder = asking(&proxy, "/held");
+    gate.reached(1);
+    let mut waiting = line_up(&proxy, &["/1", "/2"]);
+    assert_eq!(
+        second.seen().len(),
+        before,
+        "the other server is free, and left alone"
+    );
+    ctl(&proxy, &["set", "server", "app/a", "state", "drain"]).expect("it is obeyed");
+    for client in &mut waiting {
+        assert_eq!(client.response("GET").status, 200);
+    }
+    assert_eq!(second.seen().len(), before + 2);
+    gate.open();
+    assert_eq!(holder.response("GET").status, 200);
 }
