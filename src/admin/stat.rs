@@ -280,6 +280,7 @@ fn policy_object(policy: &Policy) -> Value {
         "calls": policy.calls,
         "abstained": policy.abstained,
         "unusable": policy.unusable,
+        "rejected": policy.rejected,
         "faults": counts_object(&policy.faults),
     })
 }

@@ -41,12 +41,16 @@ fn backend(
     let (policy, balance) = balance(fields, policies, report);
     let reuse_policy = fields
         .text("reuse-policy", report)
-        .and_then(|name| policies.of_connections(&name, policy, report));
+        .and_then(|name| policies.beside(&[policy], &name, report));
+    let queue_policy = fields
+        .text("queue-policy", report)
+        .and_then(|name| policies.beside(&[policy, reuse_policy], &name, report));
     Backend {
         name: name.text.to_owned(),
         balance,
         policy,
         reuse_policy,
+        queue_policy,
         pool: pool::pool(fields, report),
         retry_on: pool::retry_on(fields, report),
         timeouts: timeouts(fields, report),

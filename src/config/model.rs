@@ -194,6 +194,8 @@ pub struct Backend {
     pub policy: Option<PolicyRef>,
     /// Who is asked about connections.
     pub reuse_policy: Option<PolicyRef>,
+    /// Who is asked about requests that wait.
+    pub queue_policy: Option<PolicyRef>,
     /// How server connections are shared, kept and closed.
     pub pool: Pool,
     /// What is tried again.

@@ -140,8 +140,8 @@ fn intro(section: Section) -> &'static str {
         Section::Server => "The long form of one server.",
         Section::Policy => {
             "A WebAssembly component that chooses servers (`balance = { policy = \"NAME\" }`), says how connections are shared \
-             (`reuse-policy = \"NAME\"`) or routes (`route-policy = \"NAME\"`), \
-             and what it may cost. Whatever goes wrong with it, requests are answered as `fallback` and `on-fault` say."
+             (`reuse-policy = \"NAME\"`), which requests wait and in which order (`queue-policy = \"NAME\"`), or routes \
+             (`route-policy = \"NAME\"`), and what it may cost. Whatever goes wrong with it, requests are answered as `fallback` and `on-fault` say."
         }
     }
 }

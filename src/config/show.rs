@@ -220,6 +220,7 @@ fn backend(backend: &Backend, policies: &[Policy], out: &mut Lines) {
     out.duration("timeout-connect", backend.timeouts.connect);
     out.duration("timeout-server", backend.timeouts.inactivity);
     out.duration("timeout-queue", backend.timeouts.queue);
+    out.maybe("queue-policy", backend.queue_policy.map(named), "none");
     out.edits(&backend.request_edits, &backend.response_edits);
     out.line("servers = [");
     for server in &backend.servers {

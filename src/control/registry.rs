@@ -197,9 +197,8 @@ impl Registry {
             Some(former) => former.next(algorithm, entries),
             None => BackendTable::first(known.id, &backend.name, algorithm, entries),
         };
-        let attached = backend
-            .policy
-            .and_then(|policy| policies.at(&config.policy(policy).name, Kind::Backend, &backend.name));
+        let at_backend = |policy| policies.at(&config.policy(policy).name, Kind::Backend, &backend.name);
+        let attached = backend.policy.and_then(at_backend);
         // A plan goes on over a change of states or settings, as long as its indices mean the same servers.
         match known.plan.take() {
             Some((plan, servers)) if attached.is_some() && servers == ids(&table) => {
@@ -208,9 +207,8 @@ impl Registry {
             }
             _ => {}
         }
-        let reuse_policy = backend
-            .reuse_policy
-            .and_then(|policy| policies.at(&config.policy(policy).name, Kind::Backend, &backend.name));
+        let reuse_policy = backend.reuse_policy.and_then(at_backend);
+        let queue_policy = backend.queue_policy.and_then(at_backend);
         if !reuse_policy
             .as_ref()
             .is_some_and(|attached| attached.attachment.offers().reuse_plan)
@@ -231,6 +229,7 @@ impl Registry {
         BackendEntry {
             policy,
             reuse_policy,
+            queue_policy,
             planned_figures,
             statistics,
             table,

@@ -137,6 +137,7 @@ fn policy((name, place, attached): (&str, &str, &Arc<AttachedPolicy>)) -> Policy
         calls: all.sum(|own| own.calls.read()),
         abstained: all.sum(|own| own.abstained.read()),
         unusable: all.sum(|own| own.unusable.read()),
+        rejected: all.sum(|own| own.rejected.read()),
         faults: Fault::ALL
             .iter()
             .map(|fault| Count {

@@ -447,6 +447,11 @@ pub(super) const POLICY: &[Family<Policy>] = &[
         Read::Counter(|policy| policy.unusable),
     ),
     row(
+        "policy_rejected",
+        "Requests that it turned away when they were about to wait (ours)",
+        Read::Counter(|policy| policy.rejected),
+    ),
+    row(
         "policy_faults",
         "Answers that were not used, and questions that were not asked, by reason (ours)",
         Read::Causes("reason", |policy| &policy.faults),

@@ -258,6 +258,8 @@ pub struct Policy {
     pub abstained: u64,
     /// Answers that named servers that take no requests.
     pub unusable: u64,
+    /// Requests that it turned away when they were about to wait.
+    pub rejected: u64,
     /// Answers that were not used, by reason; not being asked is one, too.
     pub faults: Vec<Count>,
 }

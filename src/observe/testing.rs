@@ -160,6 +160,7 @@ pub(crate) fn example_snapshot() -> Snapshot {
             calls: 900,
             abstained: 3,
             unusable: 2,
+            rejected: 1,
             faults: vec![Count {
                 cause: "deadline",
                 total: 1,

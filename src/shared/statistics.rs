@@ -290,6 +290,8 @@ pub struct PolicyStatistics {
     pub abstained: Counter,
     /// Of these, answers that could not be followed because the server takes no requests now.
     pub unusable: Counter,
+    /// Requests that it turned away when they were about to wait.
+    pub rejected: Counter,
     /// Answers that were not used, by [`Fault`]; not being asked is one, too.
     pub faults: [Counter; Fault::COUNT],
 }
@@ -300,6 +302,7 @@ impl Default for PolicyStatistics {
             calls: Counter::new(),
             abstained: Counter::new(),
             unusable: Counter::new(),
+            rejected: Counter::new(),
             faults: std::array::from_fn(|_| Counter::new()),
         }
     }

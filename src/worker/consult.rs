@@ -240,7 +240,7 @@ impl Worker {
         let generation = tables.get(incoming.place);
         let entry = &generation.backends[usize::from(backend.0)];
         let wanted = entry.reuse_policy.as_ref()?;
-        let (policy, attached) = policies.sharer(entry.table.id, wanted)?.ask(now)?;
+        let (policy, attached) = policies.of_backend(entry.table.id, wanted)?.ask(now)?;
         let offers = attached.attachment.offers();
         let session = sessions.get(incoming.key)?;
         let source = Source {
@@ -291,7 +291,7 @@ impl Worker {
     }
 
     /// A guest that was cut has used up time that the turn's clock does not know of (decision 0004).
-    fn after_guest(&mut self, fault: Option<Fault>) {
+    pub(super) fn after_guest(&mut self, fault: Option<Fault>) {
         if fault.is_some() {
             self.read_clock();
         }
@@ -342,7 +342,7 @@ fn pick(
     Ok(second)
 }
 
-fn seed(random: &mut impl Draw) -> u64 {
+pub(super) fn seed(random: &mut impl Draw) -> u64 {
     u64::from(random.draw(u32::MAX)) << 32 | u64::from(random.draw(u32::MAX))
 }
 

@@ -16,6 +16,7 @@
 //!   private.rs   connections of one client alone
 //!   idle.rs      purge and eviction
 //!   sharing.rs   how the connections of one request may be shared
+//!   usher.rs     what a policy says about a request that is about to wait
 //!   preconnect.rs  connections that a plan wants to be there in advance
 //!   relay.rs     bytes both ways: the hot path
 //!   deadline.rs  which limit ends the present phase
@@ -42,6 +43,8 @@ mod session;
 mod sharing;
 mod tables;
 mod upstream;
+#[allow(dead_code, reason = "the queue will ask")]
+mod usher;
 
 use crate::decide::schedule;
 use crate::http1::{RequestHead, ResponseHead};

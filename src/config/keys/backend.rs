@@ -137,6 +137,14 @@ pub(super) const BACKEND: &[Key] = &[
         "How long a request may wait for a slot; 503 beyond.",
     )
     .clause("Q-14"),
+    key(
+        "queue-policy",
+        Form::Text("a policy's name"),
+        Default::Said("none"),
+        "A policy that is asked about a request when it is about to wait: where it stands among the others, for how long \
+         it may wait, and whether at all. It may be one that `balance` or `reuse-policy` names.",
+    )
+    .clause("Q-2, Q-14"),
     key("request-headers", Form::Table(Section::Headers), Default::Said("none"), "Edits of requests, after those of the route."),
     key("response-headers", Form::Table(Section::Headers), Default::Said("none"), "Edits of responses, after those of the route."),
     not_yet("maxconn", "Requests in flight at one server, at most."),
