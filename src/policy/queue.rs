@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The classes there are, the one that is served first in front.
 pub const CLASSES: RangeInclusive<i16> = -2047..=2047;
-/// By how much a request may stand later than it came, in ms; earlier if negative.
+/// By how much a policy may have a request stand later than it came, in ms; earlier if negative.
 pub const OFFSETS: RangeInclusive<i32> = -524_287..=524_287;
 /// The longest that a policy may tell a client to stay away.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(86_400);
@@ -25,13 +25,13 @@ pub struct Waits {
     pub priority: Priority,
 }
 
-/// Where a request stands among those that wait.
+/// Where a request stands among those that wait. The default is where it came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Priority {
     /// One of [`CLASSES`]; the lowest is served first.
     pub class: i16,
-    /// In ms, one of [`OFFSETS`]: within its class it stands as if it had come so much later.
-    pub offset: i32,
+    /// In µs, within [`OFFSETS`]: within its class it stands as if it had come so much later; earlier if negative.
+    pub offset: i64,
 }
 
 /// In which order a request waits, and for how long. What is `None` is as configured.

@@ -136,7 +136,10 @@ fn priority(class: i32, offset: i32) -> Result<Priority, Refused> {
     if !OFFSETS.contains(&offset) {
         return Err(range("offset", offset));
     }
-    Ok(Priority { class, offset })
+    Ok(Priority {
+        class,
+        offset: i64::from(offset) * 1000,
+    })
 }
 
 /// Whether a request may wait; `None` for no opinion.
@@ -346,12 +349,14 @@ mod tests {
                 deadline,
             })
         };
-        let priority = |class, offset| Some(Priority { class, offset });
         assert_eq!(stand(-1, 9999, i32::MIN, -1), Ok(None), "not read");
         assert_eq!(stand(0, 9999, i32::MIN, -1), Ok(None));
         for (class, offset) in [(-1, -1), (-2047, 524_287), (2047, -524_287)] {
             let expected = Standing {
-                priority: priority(class, offset),
+                priority: Some(Priority {
+                    class,
+                    offset: i64::from(offset) * 1000,
+                }),
                 wait_max: None,
             };
             assert_eq!(stand(1, class.into(), offset, -1), Ok(Some(expected)));

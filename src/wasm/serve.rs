@@ -19,8 +19,8 @@ use super::guest::{Guest, number};
 use super::health::{Bucket, Look, Mean};
 use super::instance::{Allowance, Cut, Exports, Instance};
 use crate::policy::{
-    Asked, Edits, Fault, Live, Nth, Pick, Policy, Preference, RouteAsked, Routed, ServerIndex, Shown,
-    Standing, Verdict, Waits,
+    Asked, Edits, Fault, Live, Nth, OFFSETS, Pick, Policy, Preference, Priority, RouteAsked, Routed,
+    ServerIndex, Shown, Standing, Verdict, Waits,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -271,7 +271,8 @@ impl Policy for Serving {
     fn classify(&mut self, asked: &Asked<'_>, waits: &Waits) -> Result<Option<Standing>, Fault> {
         let [first, second] = first_two(asked);
         let (server, queued) = place(waits);
-        let (class, offset) = (i32::from(waits.priority.class), waits.priority.offset);
+        let Priority { class, offset } = waits.priority;
+        let (class, offset) = (i32::from(class), milliseconds(offset));
         let reads = self.placed.loaded.reads_requests();
         let standing = self.ask(
             asked.now,
@@ -326,6 +327,11 @@ fn first_two<'a>(asked: &Asked<'a>) -> [Option<Cow<'a, str>>; 2] {
 fn place(waits: &Waits) -> (i32, i32) {
     let server = waits.server.map_or(-1, |server| i32::from(server.0));
     (server, number(waits.queued))
+}
+
+/// An offset in µs as it crosses.
+fn milliseconds(offset: i64) -> i32 {
+    (offset / 1000).clamp((*OFFSETS.start()).into(), (*OFFSETS.end()).into()) as i32
 }
 
 /// As UTF-8, which it nearly always is.

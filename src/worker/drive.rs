@@ -225,7 +225,7 @@ impl Worker {
         self.buffers.give(live.input);
         self.buffers.give(live.account.texts);
         self.buffers.give(live.attributes.unwrap_or_default());
-        self.buffers.give(live.ushering.into_buffer());
+        self.buffers.give(live.usher_attributes.unwrap_or_default());
         self.buffers.give(live.sharing.name.unwrap_or_default());
         self.buffers.give(live.sharing.tag.unwrap_or_default());
         if let Some(edits) = live.response_edits {

@@ -1,168 +1,112 @@
-//! Asks about a request that is about to wait: where it stands, for how long it may wait, and whether at all.
+//! Who may wait, for how long, and where in the order: asked when a request is about to wait, before it is in a queue.
 //!
-//! Asked on the worker before the request enters a queue, never by who serves one, and at most once: what was said holds
-//! when the request has to wait again. One that finds a slot at once is never asked about. Without a policy, and for
-//! whatever it does not say, the route's class and offset count, the queue's own limit, and `timeout-queue`.
+//! Asked on the worker that has the request and outside every lock, never by who serves a queue. A request that finds a
+//! slot at once is never asked about. Without a policy, and for whatever it does not say, the route's class and offset
+//! count, the queue's own limit, and `timeout-queue`.
 
 use super::Worker;
 use super::attributes;
 use super::begin::Incoming;
 use super::consult::seed;
 use super::policies;
+use super::session::Live;
 use crate::decide::route::BackendRef;
 use crate::http1::RequestHead;
-use crate::net::{Key, Micros};
-use crate::policy::{Asked, Fault, Policy, Priority, ServerIndex, Verdict, Waits};
-use crate::shared::generation::AttachedPolicy;
+use crate::net::{Address, Connection, Key, Micros};
+use crate::policy::{Asked, Fault, Policy, Priority, ServerIndex, Verdict as Said, Waits};
+use crate::shared::generation::{AttachedPolicy, BackendEntry};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A request that is about to wait, as it is without a policy.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AboutToWait {
-    /// For which server of the exchange's table; `None` for whichever is free first.
-    pub(super) server: Option<ServerIndex>,
-    /// Requests that wait there already.
-    pub(super) queued: u32,
-    /// Its route's `priority-class`.
-    pub(super) class: i16,
-    /// Its route's `priority-offset` in µs.
-    pub(super) offset: i64,
-}
-
-/// What becomes of it.
+/// How a request may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ushered {
-    /// The lowest is served first.
-    pub(super) class: i16,
-    /// In µs: within its class it stands as if it had come so much later.
-    pub(super) offset: i64,
-    /// The most that it may wait from now on, beside `timeout-queue`; zero: not at all.
+    /// Where it stands.
+    pub(super) priority: Priority,
+    /// The most that it may wait from now on, if that is limited beyond `timeout-queue`; 0: not at all.
     pub(super) wait_max: Option<Micros>,
-    /// Whether it may wait.
-    pub(super) admission: Admission,
+    /// Whether it may at all.
+    pub(super) verdict: Verdict,
 }
 
 /// Whether a request may wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Admission {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
     /// It may, if the queue has room.
-    #[default]
-    Accepted,
-    /// It is answered with this status, 429 or 503.
-    Rejected {
+    Accept,
+    /// It is answered.
+    Reject {
+        /// 429 or 503.
         status: u16,
-        /// `Retry-After`; `None` as for a full queue.
-        seconds: Option<u32>,
+        /// Seconds of `Retry-After`; `None` as for a full queue.
+        retry_after: Option<u32>,
     },
 }
 
-/// What an exchange keeps for these questions.
-#[derive(Debug, Default)]
-pub(super) struct Ushering {
-    /// What the policy asked to see; `None` where it is the one that picks, too, and sees the same.
-    gathered: Option<Vec<u8>>,
-    /// What it said, if it was asked.
-    said: Option<Said>,
-}
-
-/// What a policy said about one request.
-#[derive(Clone, Copy, Debug, Default)]
-struct Said {
-    priority: Option<Priority>,
-    /// When it has waited for long enough.
-    until: Option<Micros>,
-    admission: Admission,
-}
-
-impl Ushering {
-    /// For a request of which the policy will see this.
-    pub(super) fn of(gathered: Option<Vec<u8>>) -> Ushering {
-        Ushering { gathered, said: None }
-    }
-
-    /// The buffer that it kept.
-    pub(super) fn into_buffer(self) -> Vec<u8> {
-        self.gathered.unwrap_or_default()
-    }
-}
-
-impl Said {
-    /// Of two ends the earlier one.
-    fn end(&mut self, wait_max: Option<Duration>, now: Micros) {
-        if let Some(wait) = wait_max {
-            let end = now.saturating_add(wait.as_micros() as Micros);
-            self.until = Some(self.until.map_or(end, |until| until.min(end)));
+impl Ushered {
+    /// As it is without a policy.
+    fn by_route(priority: Priority) -> Ushered {
+        Ushered {
+            priority,
+            wait_max: None,
+            verdict: Verdict::Accept,
         }
     }
 
-    /// What becomes of a request that is as `place` says otherwise.
-    fn over(self, place: &AboutToWait, now: Micros) -> Ushered {
-        let (class, offset) = match self.priority {
-            Some(priority) => (priority.class, i64::from(priority.offset) * 1000),
-            None => (place.class, place.offset),
-        };
-        Ushered {
-            class,
-            offset,
-            wait_max: self.until.map(|until| until.saturating_sub(now)),
-            admission: self.admission,
+    /// Of two limits the lower one.
+    fn limit(&mut self, wait_max: Option<Duration>) {
+        if let Some(wait) = wait_max {
+            let wait = wait.as_micros() as Micros; // some days at most
+            self.wait_max = Some(self.wait_max.map_or(wait, |other| other.min(wait)));
         }
     }
 }
 
 impl Worker {
-    /// What becomes of a request that is about to wait. Once for each time that it does, before it is in the queue and
-    /// without any lock; a guest may run.
-    pub(super) fn usher(&mut self, exchange: Key, place: &AboutToWait) -> Ushered {
-        let known = self.exchanges.get(exchange).and_then(|live| live.ushering.said);
-        let said = known.unwrap_or_else(|| self.ask_usher(exchange, place));
-        said.over(place, self.now)
-    }
-
-    fn ask_usher(&mut self, exchange: Key, place: &AboutToWait) -> Said {
-        let mut said = Said::default();
+    /// How a request may wait for a slot of `place`, a server of its table, or of any; it has that priority by its
+    /// route, and so many wait there already. Once for each request: a guest may run.
+    pub(super) fn usher(
+        &mut self,
+        exchange: Key,
+        place: Option<ServerIndex>,
+        queued: u32,
+        priority: Priority,
+    ) -> Ushered {
+        let mut ushered = Ushered::by_route(priority);
         let Some(attached) = self.usher_of(exchange) else {
-            return said;
+            return ushered;
         };
         let offers = attached.attachment.offers();
         let mut waits = Waits {
-            server: place.server,
-            queued: place.queued,
-            priority: Priority {
-                class: place.class,
-                offset: (place.offset / 1000) as i32, // within OFFSETS by the range of its key
-            },
+            server: place,
+            queued,
+            priority,
         };
         if offers.classify
             && let Some(standing) = self.put(exchange, |policy, asked| policy.classify(asked, &waits))
         {
-            said.priority = standing.priority;
-            said.end(standing.wait_max, self.now);
+            ushered.priority = standing.priority.unwrap_or(priority);
+            ushered.limit(standing.wait_max);
         }
-        waits.priority = said.priority.unwrap_or(waits.priority);
+        waits.priority = ushered.priority;
         if offers.admit
             && let Some(verdict) = self.put(exchange, |policy, asked| policy.admit(asked, &waits))
         {
             match verdict {
-                Verdict::Accept { wait_max } => said.end(wait_max, self.now),
-                Verdict::Reject { with, retry_after } => {
+                Said::Accept { wait_max } => ushered.limit(wait_max),
+                Said::Reject { with, retry_after } => {
                     attached.statistics.of(self.id).rejected.count();
-                    said.admission = Admission::Rejected {
+                    ushered.verdict = Verdict::Reject {
                         status: with.status(),
-                        seconds: retry_after.map(|time| time.as_secs() as u32), // at most a day
+                        retry_after: retry_after.map(|time| time.as_secs() as u32), // a day at most
                     };
                 }
             }
         }
-        if let Some(live) = self.exchanges.get_mut(exchange) {
-            live.ushering.said = Some(said);
-        }
-        said
+        ushered
     }
 
-    /// The policy that can be asked about the waiting of a request. Its instance knows the current generation only: one
-    /// that began before waits as if there were no policy.
+    /// The policy that can be asked about the waiting of a request. Its instance knows the current generation only.
     fn usher_of(&self, exchange: Key) -> Option<Arc<AttachedPolicy>> {
         let live = self.exchanges.get(exchange)?;
         (live.generation == self.tables.current())
@@ -187,7 +131,7 @@ impl Worker {
         let live = exchanges.get(exchange)?;
         let entry = &tables.get(live.generation).backends[usize::from(live.backend)];
         let wanted = entry.queue_policy.as_ref()?;
-        let gathered = live.ushering.gathered.as_ref().or(live.attributes.as_ref())?;
+        let gathered = gathered(live, entry)?;
         let (policy, attached) = policies.of_backend(entry.table.id, wanted)?.ask(now)?;
         let count = attached.attachment.offers().attributes.len();
         let values = attributes::values(gathered, count);
@@ -209,7 +153,7 @@ impl Worker {
     }
 
     /// What the policy asked to see that will be asked when the request has to wait; `None` where none will be, or where
-    /// it is the one that picks.
+    /// it is the one that picks and sees the same.
     pub(super) fn gather_for_usher(
         &mut self,
         incoming: &Incoming<'_>,
@@ -217,12 +161,26 @@ impl Worker {
         head: &RequestHead,
     ) -> Option<Vec<u8>> {
         self.gather(incoming, backend, head, |entry| {
-            let attached = entry.queue_policy.as_ref()?;
-            let picks = entry.policy.as_ref().is_some_and(|policy| {
-                Arc::ptr_eq(&policy.attached, attached) && attached.attachment.offers().pick
-            });
-            (!picks).then_some(attached)
+            entry.queue_policy.as_ref().filter(|_| !picks_too(entry))
         })
+    }
+}
+
+/// What is kept of the request for who is asked about its waiting.
+fn gathered<'l>(live: &'l Live, entry: &BackendEntry<Connection, Address>) -> Option<&'l [u8]> {
+    let kept = if picks_too(entry) {
+        &live.attributes
+    } else {
+        &live.usher_attributes
+    };
+    kept.as_deref()
+}
+
+/// Whether who is asked about requests that wait is the one that picks servers, too.
+fn picks_too(entry: &BackendEntry<Connection, Address>) -> bool {
+    match (&entry.policy, &entry.queue_policy) {
+        (Some(policy), Some(queue)) => Arc::ptr_eq(&policy.attached, queue) && queue.attachment.offers().pick,
+        _ => false,
     }
 }
 
@@ -230,42 +188,20 @@ impl Worker {
 mod tests {
     use super::*;
 
-    const PLACE: AboutToWait = AboutToWait {
-        server: None,
-        queued: 3,
-        class: 5,
-        offset: -1500,
-    };
-
+    /// the shorter of two limits counts, and none is none.
     #[test]
-    fn without_a_word_the_route_counts() {
-        let expected = Ushered {
-            class: 5,
-            offset: -1500,
-            wait_max: None,
-            admission: Admission::Accepted,
+    fn the_lower_limit_counts() {
+        let limit = |limits: &[Option<u64>]| {
+            let mut ushered = Ushered::by_route(Priority::default());
+            for limit in limits {
+                ushered.limit(limit.map(Duration::from_millis));
+            }
+            ushered.wait_max
         };
-        assert_eq!(Said::default().over(&PLACE, 10), expected);
-    }
-
-    /// what is said replaces the route's, and the earlier of two ends counts, whenever it is looked at.
-    #[test]
-    fn what_is_said_holds_for_later_waits() {
-        let mut said = Said {
-            priority: Some(Priority {
-                class: -1,
-                offset: -1,
-            }),
-            ..Said::default()
-        };
-        said.end(None, 1_000);
-        assert_eq!(said.until, None);
-        said.end(Some(Duration::from_millis(3)), 1_000);
-        said.end(Some(Duration::from_millis(2)), 1_000);
-        said.end(Some(Duration::from_millis(5)), 1_000);
-        let ushered = said.over(&PLACE, 1_500);
-        assert_eq!((ushered.class, ushered.offset), (-1, -1000));
-        assert_eq!(ushered.wait_max, Some(1_500));
-        assert_eq!(said.over(&PLACE, 9_000).wait_max, Some(0));
+        assert_eq!(limit(&[None, None]), None);
+        assert_eq!(limit(&[Some(3), None]), Some(3_000));
+        assert_eq!(limit(&[None, Some(2)]), Some(2_000));
+        assert_eq!(limit(&[Some(3), Some(2)]), Some(2_000));
+        assert_eq!(limit(&[Some(0), Some(2)]), Some(0));
     }
 }

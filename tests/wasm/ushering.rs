@@ -14,17 +14,14 @@ const WAITS: Waits = Waits {
     queued: 9,
     priority: Priority {
         class: -3,
-        offset: 250,
+        offset: 250_999,
     },
 };
 /// For whichever is free first, behind more than crosses.
 const ANYWHERE: Waits = Waits {
     server: None,
     queued: u32::MAX,
-    priority: Priority {
-        class: 0,
-        offset: 0,
-    },
+    priority: Priority { class: 0, offset: 0 },
 };
 
 /// What a guest with that body says about a request of user `mary` for `/a`.
@@ -40,9 +37,13 @@ fn admitted(bench: &Bench, body: &'static str, waits: &Waits) -> Result<Option<V
         .admit(&asked(NOW), waits)
 }
 
-fn stands(class: i16, offset: i32, wait_max: Option<u64>) -> Result<Option<Standing>, Fault> {
+/// The offset is in ms.
+fn stands(class: i16, offset: i64, wait_max: Option<u64>) -> Result<Option<Standing>, Fault> {
     Ok(Some(Standing {
-        priority: Some(Priority { class, offset }),
+        priority: Some(Priority {
+            class,
+            offset: offset * 1000,
+        }),
         wait_max: wait_max.map(Duration::from_millis),
     }))
 }
@@ -66,7 +67,10 @@ fn a_standing_follows_from_what_is_told() {
         (i32.const 0) (i32.const -1))";
     for bench in [&*LIVE, &Bench::new(Mode::Test)] {
         assert_eq!(classified(bench, told, &WAITS), stands(-3, 250, Some(9)));
-        assert_eq!(classified(bench, told, &ANYWHERE), stands(0, 0, Some(i32::MAX as u64)));
+        assert_eq!(
+            classified(bench, told, &ANYWHERE),
+            stands(0, 0, Some(i32::MAX as u64))
+        );
         assert_eq!(classified(bench, place, &WAITS), stands(1, 0, None));
         assert_eq!(classified(bench, place, &ANYWHERE), stands(-1, 0, None));
         assert_eq!(classified(bench, sizes, &WAITS), stands(402, 4, None), "mary, /a");
@@ -180,8 +184,16 @@ fn a_picker_knows_whom_a_request_waits_for() {
     };
     let mut policy = LIVE.policy(&guest);
     assert_eq!(pick(&mut *policy), Ok(choice(0, None)));
-    assert_eq!(policy.classify(&asked(NOW), &WAITS), stands(6, 0, None), "b has six");
-    assert_eq!(policy.admit(&asked(NOW), &WAITS), accepted(Some(31)), "of three servers");
+    assert_eq!(
+        policy.classify(&asked(NOW), &WAITS),
+        stands(6, 0, None),
+        "b has six"
+    );
+    assert_eq!(
+        policy.admit(&asked(NOW), &WAITS),
+        accepted(Some(31)),
+        "of three servers"
+    );
     assert_eq!(pick(&mut *policy), Ok(choice(1, None)));
     // Without a table there is no such server.
     let mut unshown = LIVE.policy_unshown(&guest);
