@@ -58,17 +58,16 @@ impl Priorities {
             classes.push(class);
         }
         let mut tenants = Vec::new();
-        for (tenant, class) in settings.texts("tenants") {
+        let (listed, default) = (settings.texts("tenants"), settings.text("default"));
+        if listed.is_empty() && default.is_none() {
+            settings.wrong::<()>("default", "must name a class, or `tenants` must: else nobody has one");
+        }
+        for (tenant, class) in listed {
             let at = place(&classes, &class, &format!("tenants.{tenant}"), settings);
             tenants.extend(at.map(|at| (tenant, at)));
         }
         tenants.sort();
-        let default = settings.text("default");
         let default = default.and_then(|class| place(&classes, &class, "default", settings));
-        if tenants.is_empty() && default.is_none() {
-            let nobody = "must name a class in `classes`, or `tenants` must: else nobody has one";
-            settings.wrong::<()>("default", nobody);
-        }
         Priorities { classes, tenants, default }
     }
 }
@@ -161,7 +160,7 @@ mod tests {
                 &["classes.a.retry-after"],
             ),
             (r#"{ "classes": { "a": {} }, "default": "a", "tenants": { "x": "b" } }"#, &["tenants.x"]),
-            (r#"{ "classes": [], "default": "a" }"#, &["classes", "default", "default"]),
+            (r#"{ "classes": [], "default": "a" }"#, &["classes", "default"]),
         ] {
             assert_eq!(read(config).1, paths, "{config}");
         }
