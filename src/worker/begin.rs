@@ -5,6 +5,7 @@ use super::attributes;
 use super::client::Answered;
 use super::consult::{Consulted, apply_edits};
 use super::session::{Account, Delivery, Keep, Live, Phase, TunnelEnds};
+use super::usher::Ushering;
 use crate::decide::cause::Cause;
 use crate::decide::exchange::{Arrival, Asked, Event, Exchange, Idempotent};
 use crate::decide::reuse::OpenReason;
@@ -153,7 +154,7 @@ impl Worker {
             .effort;
         let response_edits = self.prepare_response_edits(&incoming, backend);
         let attributes = self.gather_for_picker(&incoming, backend, head);
-        let usher_attributes = self.gather_for_usher(&incoming, backend, head);
+        let ushering = Ushering::of(self.gather_for_usher(&incoming, backend, head));
         let mut sharing = match self.configured_sharing(&incoming, backend) {
             Ok(sharing) => sharing,
             Err(ControlCharacter) => {
@@ -182,7 +183,7 @@ impl Worker {
             input: Vec::new(),
             response_edits,
             attributes,
-            usher_attributes,
+            ushering,
             sharing,
             pool_key: None,
             asked: false,

@@ -3,6 +3,7 @@
 use super::edits::ResponseEdits;
 use super::preconnect::Opening;
 use super::sharing::Sharing;
+use super::usher::Ushering;
 use crate::decide::exchange::{Exchange, ResponseSide, Timer};
 use crate::decide::reuse::{CloseReason, OpenReason};
 use crate::http1::{Body, Method, Version};
@@ -126,8 +127,8 @@ pub(super) struct Live {
     pub(super) response_edits: Option<ResponseEdits>,
     /// What the backend's policy asked to see of the request; `None` where none is asked.
     pub(super) attributes: Option<Vec<u8>>,
-    /// The same for the one that is asked about its waiting, unless that is the same policy.
-    pub(super) usher_attributes: Option<Vec<u8>>,
+    /// What is kept for the questions about its waiting.
+    pub(super) ushering: Ushering,
     /// How its connections may be shared.
     pub(super) sharing: Sharing,
     /// The key of its connection, where it is not its server's own.
