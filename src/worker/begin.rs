@@ -4,12 +4,13 @@ use super::Worker;
 use super::attributes;
 use super::client::Answered;
 use super::consult::{Consulted, apply_edits};
-use super::session::{Account, Delivery, Keep, Live, Phase, TunnelEnds};
+use super::queue::Seat;
+use super::session::{Account, Begun, Delivery, Keep, Live, Phase, TunnelEnds};
 use super::usher::Ushering;
 use crate::decide::cause::Cause;
 use crate::decide::exchange::{Arrival, Asked, Event, Exchange, Idempotent};
 use crate::decide::reuse::OpenReason;
-use crate::decide::route::{self, Action, BackendRef, NO_ROUTE_STATUS, Outcome};
+use crate::decide::route::{self, Action, BackendRef, NO_ROUTE_STATUS, Outcome, Priority};
 use crate::decide::template::ControlCharacter;
 use crate::http1::{self, Body, BodyError, Framing, Method, Output, RequestHead, TrailerLimits};
 use crate::net::{Address, Connection, Key};
@@ -163,13 +164,19 @@ impl Worker {
             }
         };
         self.ask_sharer(&incoming, backend, head, &mut sharing);
+        let priority = self.priority_of(&incoming);
         self.tables.hold(place);
         let exchange = self.exchanges.insert(Live {
             machine: Exchange::new(effort),
             session: key,
             generation: place,
             backend: backend.0,
+            begun: Begun {
+                generation: place,
+                backend: backend.0,
+            },
             route,
+            seat: Seat::new(priority),
             upstream: None,
             method: head.method,
             version: head.version,
@@ -203,8 +210,24 @@ impl Worker {
             .get_mut(key)
             .expect("the session that sent the head");
         session.phase = Phase::Busy(exchange);
+        self.arrive(exchange);
         self.drive(exchange, Event::Start(Asked { idempotent, arrival }));
         consumed
+    }
+
+    /// Where a request stands in queues, by its route.
+    fn priority_of(&self, incoming: &Incoming<'_>) -> Priority {
+        let priority = || {
+            let session = self.sessions.get(incoming.key)?;
+            let listener = self.tables.get(incoming.place).listener(session.listener)?;
+            let route = listener
+                .settings
+                .routes
+                .routes
+                .get(usize::from(incoming.route?))?;
+            Some(route.priority)
+        };
+        priority().unwrap_or_default()
     }
 
     fn first_body_bytes(

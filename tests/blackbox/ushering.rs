@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 fn before(origin: &Origin, component: &Path, keys: &str) -> Setup {
     Setup::before(origin)
         .workers(1)
-        .backend("maxconn = 1\nqueue-policy = \"p\"")
+        .backend("maxconn = 1\ntimeout-queue = \"60s\"\nqueue-policy = \"p\"")
         .more(&policy("p", component, keys))
 }
 
@@ -43,7 +43,9 @@ fn ask_and_wait(proxy: &Proxy, path: &str, tenant: &str, calls: f64) -> Client {
 }
 
 fn asked(proxy: &Proxy, calls: f64) {
-    eventually("the policy was asked", || (policy_count(proxy, "calls") == calls).then_some(()));
+    eventually("the policy was asked", || {
+        (policy_count(proxy, "calls") == calls).then_some(())
+    });
 }
 
 fn policy_count(proxy: &Proxy, what: &str) -> f64 {
@@ -56,7 +58,10 @@ fn order(origin: &Origin) -> Vec<String> {
 }
 
 fn statuses(clients: &mut [Client]) -> Vec<u16> {
-    clients.iter_mut().map(|client| client.response("GET").status).collect()
+    clients
+        .iter_mut()
+        .map(|client| client.response("GET").status)
+        .collect()
 }
 
 /// Keys of the shipped policy: gold before all others, bulk behind them.
@@ -145,7 +150,10 @@ fn a_deadline_ends_the_wait() {
         assert_eq!(ask(&proxy, "/late", "zeta").response("GET").status, 503);
         let waited = begun.elapsed();
         assert!(waited >= Duration::from_millis(100), "{waited:?}");
-        assert!(waited < Duration::from_secs(4), "{waited:?}: that was the queue's own limit");
+        assert!(
+            waited < Duration::from_secs(30),
+            "{waited:?}: that was the queue's own limit"
+        );
         gate.open();
         assert_eq!(first.response("GET").status, 200);
         assert_eq!(origin.saw("/late").len(), 0);
@@ -246,14 +254,17 @@ fn one_policy_for_both_is_one_instance() {
     let setup = Setup::before(&origin)
         .workers(1)
         .process("attachments-max = 1")
-        .backend("maxconn = 1\nbalance = { policy = \"p\" }\nqueue-policy = \"p\"")
+        .backend("maxconn = 1\ntimeout-queue = \"60s\"\nbalance = { policy = \"p\" }\nqueue-policy = \"p\"")
         .more(&policy("p", &component, ""));
     let proxy = Proxy::start(&setup);
     let mut clients = vec![ask(&proxy, "/hold", "acme")];
     gate.reached(1);
-    // One call for the pick, one for the class, one for the verdict.
-    let picked = policy_count(&proxy, "calls");
-    clients.push(ask_and_wait(&proxy, "/second", "acme", picked + 3.0));
+    // A pick and a verdict: the class is no opinion, and so is every plan.
+    let opinions = || policy_count(&proxy, "calls") - policy_count(&proxy, "abstained");
+    clients.push(ask(&proxy, "/second", "acme"));
+    eventually("it was asked about the second", || {
+        (opinions() == 3.0).then_some(())
+    });
     let third = ask(&proxy, "/third", "acme").response("GET");
     assert_eq!(
         (third.status, retry_after(&third)),

@@ -51,6 +51,7 @@ pub(crate) fn historic(reserve: u32, closes_after: Option<u32>, keep: KeepRule) 
         response: 20,
         open: 45,
         takeover: 5,
+        grant: 0,
     };
     cluster.balance = Algorithm::RoundRobin;
     cluster.load = Load::Clients(Clients::thinking(10_000, Span::Constant(0)));
