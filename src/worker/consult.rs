@@ -39,15 +39,13 @@ impl Worker {
         let Some((avoid, gone)) = self.renew_table(exchange, wish.avoid) else {
             return Chosen::Nobody;
         };
-        if gone == Gone::Yes
-            && self
-                .exchanges
-                .get(exchange)
-                .is_some_and(|live| live.seat.sent_back)
-        {
+        let Some(live) = self.exchanges.get(exchange) else {
+            return Chosen::Nobody;
+        };
+        if gone == Gone::Yes && live.seat.sent_back {
             return Chosen::Nobody; // it has waited for what will not come
         }
-        if wish.tie == Tie::Kept {
+        if wish.tie == Tie::Kept && !live.seat.turned_away {
             // POOL-62: a client that has authenticated itself on a connection stays with it, whoever else is there.
             if avoid.is_none()
                 && let Some(server) = self.authenticated_server(exchange)

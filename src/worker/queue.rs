@@ -38,6 +38,8 @@ pub(super) struct Seat {
     closed_in: Option<u64>,
     /// Whether it was sent back from a queue.
     pub(super) sent_back: bool,
+    /// Whether it came to a closed queue: nothing ties it to that server any more.
+    pub(super) turned_away: bool,
     /// Whether its end was the end of a wait.
     pub(super) left_waiting: bool,
     /// The answer to a request that was not let in: status, and seconds of `Retry-After`.
@@ -102,6 +104,7 @@ impl Seat {
             until: 0,
             closed_in: None,
             sent_back: false,
+            turned_away: false,
             left_waiting: false,
             refusal: None,
             weighed: Weighed::No,
@@ -351,7 +354,12 @@ impl Worker {
                 self.enqueue(key);
                 return false;
             }
-            (None, Some(_)) => self.go_back(exchange),
+            (None, Some(_)) => {
+                if let Some(live) = self.exchanges.get_mut(exchange) {
+                    live.seat.turned_away = true;
+                }
+                self.go_back(exchange);
+            }
             (None, None) => return false,
         }
         true

@@ -283,8 +283,7 @@ fn a_limit_that_changes() {
 
     let gate = Gate::default();
     let slow = holding(&gate);
-    let setup = |maxconn: u32| one_slot(&slow).backend(&format!("fullconn = {maxconn}")); // a key that may differ
-    let proxy = Proxy::start(&setup(1));
+    let proxy = Proxy::start(&one_slot(&slow));
     let mut first = asking(&proxy, "/held");
     gate.reached(1);
     let mut second = line_up(&proxy, &["/held"]);
@@ -402,4 +401,57 @@ fn a_drain_lets_the_queue_end() {
         assert_eq!((response.status, response.closes()), (200, true));
     }
     assert!(proxy.exit_within(PATIENCE).success());
+}
+
+/// DESIGN §6: a full tier of a plan that spills only when it is down makes requests wait, though another server is free.
+/// Without its tier (its server gone) they are served by the other one.
+#[cfg(feature = "wasm")]
+#[test]
+fn a_full_tier_makes_requests_wait() {
+    use crate::policies::guests::Guest;
+    use crate::policies::{Files, policy};
+    // One tier, which spills when down, of the first server, without a cap; for ever.
+    const FIRST_ONLY: &str = "
+        (i32.store8 (i32.const 4096) (i32.const 1))
+        (i32.store (i32.const 4100) (i32.const 4112)) (i32.store (i32.const 4104) (i32.const 1))
+        (i32.store (i32.const 4108) (i32.const -1))
+        (i32.store8 (i32.const 4112) (i32.const 0)) (i32.store8 (i32.const 4113) (i32.const 0))
+        (i32.store (i32.const 4116) (i32.const 4124)) (i32.store (i32.const 4120) (i32.const 1))
+        (i32.store (i32.const 4124) (i32.const 0)) (i32.store (i32.const 4128) (i32.const 1))
+        (i32.store (i32.const 4132) (i32.const -1))
+        (i32.const 4096)";
+    let files = Files::new();
+    let component = files.write("planner.wasm", &Guest::planner(FIRST_ONLY).component());
+    let gate = Gate::default();
+    let (first, second) = (holding(&gate), holding(&gate));
+    let setup = Setup::before_servers(vec![
+        format!("{{ name = \"a\", address = \"{}\" }}", first.address()),
+        format!("{{ name = \"b\", address = \"{}\" }}", second.address()),
+    ]);
+    let keys = "balance = { policy = \"own\" }\nmaxconn = 1\ntimeout-queue = \"60s\"";
+    let setup = setup
+        .backend(keys)
+        .more(&policy("own", &component, "interval = \"50ms\""));
+    let proxy = Proxy::start(&setup);
+    let mut client = Client::of(&proxy);
+    eventually("requests follow the plan", || {
+        client.get("/");
+        (metrics(&proxy).sum("backend_choices_total", &[("source", "plan")]) >= 1.0).then_some(())
+    });
+    let before = second.seen().len();
+    let mut holder = asking(&proxy, "/held");
+    gate.reached(1);
+    let mut waiting = line_up(&proxy, &["/1", "/2"]);
+    assert_eq!(
+        second.seen().len(),
+        before,
+        "the other server is free, and left alone"
+    );
+    ctl(&proxy, &["set", "server", "app/a", "state", "drain"]).expect("it is obeyed");
+    for client in &mut waiting {
+        assert_eq!(client.response("GET").status, 200);
+    }
+    assert_eq!(second.seen().len(), before + 2);
+    gate.open();
+    assert_eq!(holder.response("GET").status, 200);
 }
