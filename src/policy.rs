@@ -10,12 +10,14 @@
 //! | `ask` | what is asked while a request waits, and the answers |
 //! | `plan` | what is asked while none does: a table that the core executes |
 //! | `reuse` | what is asked about connections, for one request and for one server |
+//! | `queue` | what is asked about a request that is about to wait |
 //! | `fault` | why an answer was not used |
 
 mod ask;
 mod attach;
 mod fault;
 mod plan;
+mod queue;
 mod reuse;
 
 pub use ask::{
@@ -29,6 +31,7 @@ pub use fault::{Fate, Fault};
 pub use plan::{
     LIFETIME_MAX, MEMBER_WEIGHT_MAX, Member, Plan, PlanServer, PlanView, Selector, Spill, TIERS_MAX, Tier,
 };
+pub use queue::{CLASSES, OFFSETS, Priority, RETRY_AFTER_MAX, Rejection, Standing, Verdict, Waits};
 pub use reuse::{CONNECTIONS_MAX, Fresh, PoolWish, Preference, WishedSharing, check_wishes};
 
 /// A worker thread, counted from 0.

@@ -205,6 +205,7 @@ respond = { status = 503 }
 [backend.app]
 balance = { policy = "least-latency" }
 reuse-policy = "least-latency"
+queue-policy = "least-latency"
 reuse-override = "allow"
 servers = [{ name = "a", address = "127.0.0.1:1", tags = { zone = "eu", rack = "7" } }, "127.0.0.1:2"]
 [policy.canary]

@@ -5,6 +5,7 @@ use super::defaults;
 use super::errors::{At, Class, Problem, Report};
 use super::headers::edits;
 use super::keys::{self, Section};
+use super::limits::{self, Given};
 use super::model::{Address, Backend, Balance, PolicyRef, Server, ServerTimeouts};
 use super::names::Policies;
 use super::pool;
@@ -41,16 +42,24 @@ fn backend(
     let (policy, balance) = balance(fields, policies, report);
     let reuse_policy = fields
         .text("reuse-policy", report)
-        .and_then(|name| policies.of_connections(&name, policy, report));
+        .and_then(|name| policies.beside(&[policy], &name, report));
+    let queue_policy = fields
+        .text("queue-policy", report)
+        .and_then(|name| policies.beside(&[policy, reuse_policy], &name, report));
+    let given = Given::of(fields, report);
+    let servers = servers(fields, &given, answers, report);
     Backend {
         name: name.text.to_owned(),
         balance,
         policy,
         reuse_policy,
+        queue_policy,
         pool: pool::pool(fields, report),
-        retry_on: pool::retry_on(fields, report),
+        attempts: limits::attempts(fields, report),
+        limits: given.limits(),
+        fullconn: limits::fullconn(fields, &servers, report),
         timeouts: timeouts(fields, report),
-        servers: servers(fields, answers, report),
+        servers,
         request_edits: edits("request-headers", fields, report),
         response_edits: edits("response-headers", fields, report),
     }
@@ -162,7 +171,7 @@ fn near_algorithm(word: &str) -> Option<&'static str> {
     }
 }
 
-fn servers(fields: &Fields<'_>, answers: &Answers, report: &mut Report) -> Vec<Server> {
+fn servers(fields: &Fields<'_>, backend: &Given, answers: &Answers, report: &mut Report) -> Vec<Server> {
     let Some(value) = fields.raw("servers") else {
         return Vec::new();
     };
@@ -193,8 +202,10 @@ fn servers(fields: &Fields<'_>, answers: &Answers, report: &mut Report) -> Vec<S
         report.wrong(extra.span(), found, "this one is too many (LB-13)", "");
     }
     let mut servers: Vec<(Server, At)> = Vec::new();
+    let mut told = Vec::new();
     for item in items {
-        if let Some(server) = server(item, answers, report) {
+        if let Some((server, limits)) = server(item, backend, answers, report) {
+            limits.check(&mut told, report);
             if let Some((_, first)) = servers.iter().find(|(other, _)| other.name == server.name) {
                 twice(&server.name, item, first.clone(), report);
             }
@@ -220,8 +231,15 @@ fn twice(name: &str, value: &Value<'_>, first: At, report: &mut Report) {
     });
 }
 
-fn server(value: &Value<'_>, answers: &Answers, report: &mut Report) -> Option<Server> {
-    match value.get_ref() {
+/// A server, and where its limits were given.
+fn server(
+    value: &Value<'_>,
+    backend: &Given,
+    answers: &Answers,
+    report: &mut Report,
+) -> Option<(Server, Given)> {
+    let mut given = backend.clone();
+    let server = match value.get_ref() {
         DeValue::String(text) => {
             let text = Text {
                 text,
@@ -229,32 +247,35 @@ fn server(value: &Value<'_>, answers: &Answers, report: &mut Report) -> Option<S
             };
             let address = server_address("servers", &text, answers, report)?;
             check_name("the server", &text, "", report);
-            Some(Server {
+            Server {
                 name: text.text.to_owned(),
                 address,
                 weight: defaults::WEIGHT as u16,
+                limits: given.limits(),
                 tags: Vec::new(),
-            })
+            }
         }
         DeValue::Table(table) => {
             let fields = Fields::of(Section::Server, table, value.span(), report);
             let weight = fields.integer("weight", report) as u16; // at most 256 by its range
+            given = Given::of(&fields, report).or(backend);
             let tags = tags(&fields, report);
-            let given = fields.text("name", report);
-            if let Some(name) = &given {
+            let named = fields.text("name", report);
+            if let Some(name) = &named {
                 check_name("the server", name, "", report);
             }
             let written = fields.text("address", report)?;
             let address = server_address("address", &written, answers, report)?;
-            if given.is_none() {
+            if named.is_none() {
                 check_name("the server", &written, "", report);
             }
-            Some(Server {
-                name: given.unwrap_or(written).text.to_owned(),
+            Server {
+                name: named.unwrap_or(written).text.to_owned(),
                 address,
                 weight,
+                limits: given.limits(),
                 tags,
-            })
+            }
         }
         other => {
             let expected = "expected \"HOST:PORT\", \"unix:PATH\" or { name, address, weight }";
@@ -264,9 +285,10 @@ fn server(value: &Value<'_>, answers: &Answers, report: &mut Report) -> Option<S
                 expected,
                 "",
             );
-            None
+            return None;
         }
-    }
+    };
+    Some((server, given))
 }
 
 /// `{ name = "value" }`, in the order of the names.

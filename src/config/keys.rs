@@ -142,6 +142,10 @@ pub enum Form {
     Size(RangeInclusive<u64>),
     /// A whole number.
     Integer(RangeInclusive<u64>),
+    /// A whole number that may be negative.
+    Signed(RangeInclusive<i64>),
+    /// A duration that may be negative, in µs.
+    Offset(RangeInclusive<i64>),
     /// Whole percent.
     Percent(RangeInclusive<u64>),
     /// A percentage with up to four decimals.

@@ -15,6 +15,7 @@ pub mod defaults;
 mod errors;
 mod headers;
 pub mod keys;
+mod limits;
 mod listen;
 pub mod model;
 mod names;

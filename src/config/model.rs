@@ -2,8 +2,9 @@
 //!
 //! Made only by [`super::load`]; everything else in the program reads it. No key of the file is looked at twice.
 
+pub use crate::decide::budget::Budget;
 use crate::decide::edit::Edits;
-pub use crate::decide::exchange::RetryOn;
+pub use crate::decide::exchange::{Redispatch, RetryOn};
 pub use crate::decide::reuse::{KeepRule, Mode, Override, Sharing};
 use crate::decide::route::{Action, RouteTable};
 use crate::decide::template::Template;
@@ -194,10 +195,16 @@ pub struct Backend {
     pub policy: Option<PolicyRef>,
     /// Who is asked about connections.
     pub reuse_policy: Option<PolicyRef>,
+    /// Who is asked about requests that wait.
+    pub queue_policy: Option<PolicyRef>,
     /// How server connections are shared, kept and closed.
     pub pool: Pool,
-    /// What is tried again.
-    pub retry_on: RetryOn,
+    /// What is tried again, how often and where.
+    pub attempts: Attempts,
+    /// What each server takes at a time, unless it says otherwise.
+    pub limits: ServerLimits,
+    /// Requests in the backend from which on limits are whole.
+    pub fullconn: u32,
     /// Phase limits of the servers' side.
     pub timeouts: ServerTimeouts,
     /// Servers in file order, at least one, names unique.
@@ -246,6 +253,32 @@ pub struct Pool {
     pub prefer_idle: bool,
 }
 
+/// What is tried again for one request, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempts {
+    /// Attempts after the first (RT-1).
+    pub retries: u8,
+    /// What is tried again at all (RT-7).
+    pub retry_on: RetryOn,
+    /// When another server is tried (RT-3).
+    pub redispatch: Redispatch,
+    /// Before the same server is tried again (RT-5).
+    pub delay: Duration,
+    /// How many may be on another attempt, if that is limited.
+    pub budget: Option<Budget>,
+}
+
+/// What a server takes at a time, and how many wait for it alone; `None` for no limit, or none that moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// `maxconn`.
+    pub max: Option<u32>,
+    /// `minconn`. Never above `max`, and never without.
+    pub min: Option<u32>,
+    /// `maxqueue`.
+    pub queue: Option<u32>,
+}
+
 /// Phase limits of the servers' side.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerTimeouts {
@@ -266,6 +299,8 @@ pub struct Server {
     pub address: Address,
     /// User weight 0…256 (LB-1); 0 drains it.
     pub weight: u16,
+    /// What it takes at a time: its own limits, or those of the backend.
+    pub limits: ServerLimits,
     /// Names and values that policies see, in the order of the names.
     pub tags: Vec<(String, String)>,
 }

@@ -5,10 +5,10 @@
 //! no value stands there as a comment, so that the reader sees every key there is.
 
 use super::model::{
-    Backend, Balance, Config, Forwarded, KeepRule, Listen, LogFormat, LogTarget, Mode, OnFault, Override,
-    Policy, PolicyRef, Pool, Process, Server, Sharing,
+    Attempts, Backend, Balance, Config, Forwarded, KeepRule, Listen, LogFormat, LogTarget, Mode, OnFault,
+    Override, Policy, PolicyRef, Pool, Process, Redispatch, Server, Sharing,
 };
-use super::units::{show_duration, show_share, show_size};
+use super::units::{show_duration, show_offset, show_share, show_size};
 use crate::decide::edit::{Edit, Edits};
 use crate::decide::redirect::{Cookie, Query, Redirect, Target};
 use crate::decide::route::{Action, Matcher, PathPattern, Respond, Route};
@@ -122,6 +122,10 @@ fn route(route: &Route, called: Option<&str>, name: impl Fn(usize) -> String, ou
         Action::Respond(with) => out.value("respond", respond(with)),
         Action::Deny(status) => out.value("deny", status),
     }
+    if matches!(route.action, Action::Backend(_)) {
+        out.value("priority-class", route.priority.class);
+        out.value("priority-offset", quote(&show_offset(route.priority.offset)));
+    }
     out.edits(&route.request_edits, &route.response_edits);
 }
 
@@ -215,17 +219,49 @@ fn backend(backend: &Backend, policies: &[Policy], out: &mut Lines) {
     };
     out.value("balance", chooser);
     pool(&backend.pool, backend.reuse_policy.map(named), out);
-    let causes = backend.retry_on.words().map(quote);
-    out.value("retry-on", list(causes));
+    attempts(&backend.attempts, out);
+    limits(backend, out);
     out.duration("timeout-connect", backend.timeouts.connect);
     out.duration("timeout-server", backend.timeouts.inactivity);
     out.duration("timeout-queue", backend.timeouts.queue);
+    out.maybe("queue-policy", backend.queue_policy.map(named), "none");
     out.edits(&backend.request_edits, &backend.response_edits);
     out.line("servers = [");
     for server in &backend.servers {
         out.line(&format!("    {},", one_server(server)));
     }
     out.line("]");
+}
+
+fn attempts(attempts: &Attempts, out: &mut Lines) {
+    let causes = attempts.retry_on.words().map(quote);
+    out.value("retry-on", list(causes));
+    out.value("retries", attempts.retries);
+    let redispatch = match attempts.redispatch {
+        Redispatch::Never => "false".to_owned(),
+        Redispatch::USUAL => "true".to_owned(),
+        Redispatch::Every(each) => each.to_string(),
+        Redispatch::BeforeEnd(before) => format!("-{before}"),
+    };
+    out.value("redispatch", redispatch);
+    out.duration("retry-delay", attempts.delay);
+    match attempts.budget {
+        Some(budget) => {
+            out.value("retry-budget", quote(&show_share(budget.share)));
+            out.value("retry-budget-min", budget.least);
+        }
+        None => out.line("# retry-budget: none"),
+    }
+}
+
+fn limits(backend: &Backend, out: &mut Lines) {
+    let number = |number: Option<u32>| number.map(|number| number.to_string());
+    out.maybe("maxconn", number(backend.limits.max), "no limit");
+    out.maybe("minconn", number(backend.limits.min), "none");
+    let moves = backend.servers.iter().any(|server| server.limits.min.is_some());
+    let fullconn = moves.then_some(backend.fullconn);
+    out.maybe("fullconn", number(fullconn), "no limit moves");
+    out.maybe("maxqueue", number(backend.limits.queue), "no limit");
 }
 
 fn pool(pool: &Pool, policy: Option<String>, out: &mut Lines) {
@@ -327,6 +363,13 @@ fn one_server(server: &Server) -> String {
         format!("address = {address}"),
         format!("weight = {}", server.weight),
     ];
+    let limits = [
+        ("maxconn", server.limits.max),
+        ("minconn", server.limits.min),
+        ("maxqueue", server.limits.queue),
+    ];
+    let given = limits.iter().filter_map(|(key, limit)| Some((key, (*limit)?)));
+    pairs.extend(given.map(|(key, limit)| format!("{key} = {limit}")));
     let tags: Vec<_> = server
         .tags
         .iter()

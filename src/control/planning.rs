@@ -283,7 +283,7 @@ impl Control {
     fn publish_news(&self, news: &[News]) {
         let mut state = self.state.lock();
         let generation = state.registry.with_news(&self.published.load(), news);
-        self.published.store(Arc::new(generation));
+        self.publish(generation);
         drop(state);
         self.wake_all();
     }

@@ -17,7 +17,7 @@ use crate::shared::generation::{
 use crate::shared::key::{KeySecret, Parts, PoolKey};
 use crate::shared::server::Server;
 use crate::shared::statistics::{BackendStatistics, ListenerStatistics, PerWorker};
-use crate::shared::table::{Admin, BackendTable, Entry};
+use crate::shared::table::{Admin, BackendTable, Entry, Queueing};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ pub(super) struct Registry {
     backends: BTreeMap<String, KnownBackend>,
     listeners: BTreeMap<String, KnownListener>,
     servers: u32,
-    /// Runtime states, which survive a reload (CLI-4 apart: they are gone with the process).
-    admin: BTreeMap<ServerId, Admin>,
+    /// What commands have changed: it survives a reload (CLI-4 apart: it is gone with the process).
+    changed: BTreeMap<ServerId, Changed>,
 }
 
 struct KnownBackend {
@@ -50,6 +50,25 @@ struct KnownBackend {
     latencies: BTreeMap<String, i32>,
     /// The tag `zone` of each server, in the table's order.
     zones: Vec<String>,
+}
+
+/// What an operator has decided about a server, instead of the configuration.
+#[derive(Clone, Copy, Debug, Default)]
+struct Changed {
+    state: Option<Admin>,
+    weight: Option<u16>,
+    maxconn: Option<u32>,
+}
+
+/// One such decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// What it shall be.
+    State(Admin),
+    /// 0…256 (LB-1).
+    Weight(u16),
+    /// At least 1.
+    Maxconn(u32),
 }
 
 /// What the planner thread has found out about a backend.
@@ -77,7 +96,7 @@ impl Registry {
             backends: BTreeMap::new(),
             listeners: BTreeMap::new(),
             servers: 0,
-            admin: BTreeMap::new(),
+            changed: BTreeMap::new(),
         }
     }
 
@@ -135,8 +154,8 @@ impl Registry {
             .map_or(0, |known| known.servers_generation)
     }
 
-    /// The runtime state of a server, for the generation that is built next.
-    pub(super) fn set_admin(&mut self, backend: &str, server: &str, state: Admin) -> Result<(), String> {
+    /// Decides something about a server, for the generation that is built next.
+    pub(super) fn decide(&mut self, backend: &str, server: &str, decision: Decision) -> Result<(), String> {
         let known = self
             .backends
             .get(backend)
@@ -145,7 +164,12 @@ impl Registry {
             .servers
             .get(server)
             .ok_or_else(|| format!("no server {server:?} in backend {backend:?}"))?;
-        self.admin.insert(server.id, state);
+        let changed = self.changed.entry(server.id).or_default();
+        match decision {
+            Decision::State(state) => changed.state = Some(state),
+            Decision::Weight(weight) => changed.weight = Some(weight),
+            Decision::Maxconn(maxconn) => changed.maxconn = Some(maxconn),
+        }
         Ok(())
     }
 
@@ -183,12 +207,18 @@ impl Registry {
                 self.servers += 1;
                 Arc::new(Server::new(id, &backend.name, &server.name, self.workers))
             });
-            let state = self.admin.get(&object.id).copied().unwrap_or(Admin::Ready);
+            let changed = self.changed.get(&object.id).copied().unwrap_or_default();
+            let maxconn = changed.maxconn.or(server.limits.max);
             entries.push(Entry {
                 server: object.clone(),
-                weight: server.weight,
-                state,
-                limit: u32::MAX,
+                weight: changed.weight.unwrap_or(server.weight),
+                state: changed.state.unwrap_or(Admin::Ready),
+                limit: maxconn.unwrap_or(u32::MAX),
+                queueing: Queueing {
+                    minconn: server.limits.min.unwrap_or(0),
+                    fullconn: backend.fullconn,
+                    queue_max: server.limits.queue,
+                },
                 prefer_idle: backend.pool.prefer_idle,
             });
         }
@@ -197,9 +227,8 @@ impl Registry {
             Some(former) => former.next(algorithm, entries),
             None => BackendTable::first(known.id, &backend.name, algorithm, entries),
         };
-        let attached = backend
-            .policy
-            .and_then(|policy| policies.at(&config.policy(policy).name, Kind::Backend, &backend.name));
+        let at_backend = |policy| policies.at(&config.policy(policy).name, Kind::Backend, &backend.name);
+        let attached = backend.policy.and_then(at_backend);
         // A plan goes on over a change of states or settings, as long as its indices mean the same servers.
         match known.plan.take() {
             Some((plan, servers)) if attached.is_some() && servers == ids(&table) => {
@@ -208,9 +237,8 @@ impl Registry {
             }
             _ => {}
         }
-        let reuse_policy = backend
-            .reuse_policy
-            .and_then(|policy| policies.at(&config.policy(policy).name, Kind::Backend, &backend.name));
+        let reuse_policy = backend.reuse_policy.and_then(at_backend);
+        let queue_policy = backend.queue_policy.and_then(at_backend);
         if !reuse_policy
             .as_ref()
             .is_some_and(|attached| attached.attachment.offers().reuse_plan)
@@ -231,6 +259,7 @@ impl Registry {
         BackendEntry {
             policy,
             reuse_policy,
+            queue_policy,
             planned_figures,
             statistics,
             table,

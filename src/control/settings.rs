@@ -53,13 +53,15 @@ pub(super) fn backend(backend: &model::Backend) -> BackendSettings {
         connect: micros(backend.timeouts.connect),
         inactivity: micros(backend.timeouts.inactivity),
         queue: micros(backend.timeouts.queue),
-        turn_around: micros(defaults::TURN_AROUND),
+        turn_around: micros(backend.attempts.delay),
         pool: pool(&backend.pool),
         effort: Effort {
-            retries: defaults::RETRIES as u8,
+            retries: backend.attempts.retries,
             stale_max: defaults::STALE_MAX,
-            retry_on: backend.retry_on,
+            retry_on: backend.attempts.retry_on,
+            redispatch: backend.attempts.redispatch,
         },
+        budget: backend.attempts.budget,
         request_edits: backend.request_edits.clone(),
         response_edits: backend.response_edits.clone(),
     }

@@ -2,6 +2,7 @@
 //!
 //! Made from the config by `control/`, read by workers through the current generation.
 
+use super::budget::Budget;
 use super::edit::Edits;
 use super::exchange::Effort;
 use super::reuse::{Figures, Mode, Override};
@@ -103,6 +104,8 @@ pub struct BackendSettings {
     pub pool: PoolSettings,
     /// What is tried for one request.
     pub effort: Effort,
+    /// How many may be on another attempt, if that is limited.
+    pub budget: Option<Budget>,
     /// Edits of requests to this backend.
     pub request_edits: Edits,
     /// Edits of responses from this backend.

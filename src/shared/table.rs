@@ -9,8 +9,13 @@ use super::server::Server;
 use super::tiers::{self, TierView, Tiers, Verdict};
 use crate::decide::balance::random::Random;
 use crate::decide::balance::{Algorithm, SERVERS_MAX, WEIGHT_MAX, WEIGHT_SCALE, servers};
+use crate::decide::limit;
 use crate::policy::{BackendId, Draw, Live, Plan, ServerId, ServerIndex, Table};
 use crate::sync::Arc;
+
+mod waiting;
+
+pub use waiting::{SERVED_MAX, Waiting};
 
 /// The servers of a backend at one moment. `C` is a connection to one of them.
 #[derive(Debug)]
@@ -28,6 +33,10 @@ pub struct BackendTable<C> {
     tiers: Option<Box<Tiers>>,
     /// Of all tables of the backend.
     shared: Arc<SharedBalancers>,
+    /// The same: who waits for any server.
+    waiting: Arc<waiting::Room<C>>,
+    /// Below so many requests in the backend limits move with their number; 0 where none does.
+    moves: u32,
 }
 
 /// One server in one table.
@@ -41,6 +50,8 @@ pub struct Entry<C> {
     pub state: Admin,
     /// The most streams that may hold a slot; `u32::MAX` for no limit.
     pub limit: u32,
+    /// What becomes of requests beyond that.
+    pub queueing: Queueing,
     /// Whether an idle connection counts among equals (`prefer-idle`).
     pub prefer_idle: bool,
 }
@@ -52,6 +63,17 @@ impl<C> Clone for Entry<C> {
             ..*self
         }
     }
+}
+
+/// How a server's limit moves, and how many may wait for it. The default: it stands still, and any number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queueing {
+    /// Where the limit begins (`minconn`, Q-4); 0 where it stands still.
+    pub minconn: u32,
+    /// Requests in the backend from which on the limit is the whole one (`fullconn`).
+    pub fullconn: u32,
+    /// The most that may wait for this server and no other (`maxqueue`, Q-5); `None` for any number.
+    pub queue_max: Option<u32>,
 }
 
 /// What the operator wants of a server (`set server B/S state`).
@@ -209,7 +231,7 @@ impl<C> BackendTable<C> {
 
     fn follow(&self, algorithm: Algorithm, entries: Vec<Entry<C>>, plan: Option<Plan>) -> Self {
         let (name, generation) = (self.name.clone(), self.generation + 1);
-        Self::new(
+        let mut next = Self::new(
             self.id,
             name,
             generation,
@@ -217,7 +239,9 @@ impl<C> BackendTable<C> {
             entries,
             plan,
             self.shared.clone(),
-        )
+        );
+        next.waiting = self.waiting.clone();
+        next
     }
 
     fn new(
@@ -245,14 +269,18 @@ impl<C> BackendTable<C> {
             Algorithm::LeastConn => Native::LeastConn,
         };
         let tiers = plan.map(|plan| Box::new(Tiers::new(plan, &entries)));
+        let moving = |entry: &&Entry<C>| !limit::is_fixed(entry.queueing.minconn, entry.limit);
+        let moves = entries.iter().filter(moving).map(|entry| entry.queueing.fullconn);
         let table = BackendTable {
             id,
             name,
             generation,
+            moves: moves.max().unwrap_or(0),
             entries: entries.into(),
             native,
             tiers,
             shared,
+            waiting: Arc::default(),
         };
         if table.has_order() {
             table.shared.announce(generation);
@@ -317,7 +345,12 @@ impl<C> Table for BackendTable<C> {
         self.at(server).server.slots.waiting()
     }
     fn limit(&self, server: ServerIndex) -> u32 {
-        self.at(server).limit
+        let Entry { limit, queueing, .. } = self.at(server);
+        if limit::is_fixed(queueing.minconn, *limit) {
+            return *limit;
+        }
+        let current = self.waiting.current();
+        limit::limit(queueing.minconn, *limit, queueing.fullconn, current, 100)
     }
     fn is_warm(&self, server: ServerIndex) -> bool {
         let entry = self.at(server);
@@ -349,6 +382,7 @@ mod tests {
             weight,
             state: Admin::Ready,
             limit: u32::MAX,
+            queueing: Queueing::default(),
             prefer_idle: false,
         }
     }

@@ -40,6 +40,7 @@ impl Worker {
             return false;
         };
         match (live.machine.server(), live.machine.response()) {
+            (ServerSide::Waiting(..), _) => self.advance_waiting(key, exchange),
             (ServerSide::Connecting(server), _) => self.check_connect(exchange, server),
             (ServerSide::Holding(..), ResponseSide::Tunnel) => self.relay_tunnel(key, exchange, scratch),
             (ServerSide::Holding(..), _) => {

@@ -16,7 +16,7 @@ use forebay::decide::exchange::{
 use forebay::decide::host::HostPattern;
 use forebay::decide::pattern::{MethodName, PathPattern};
 use forebay::decide::reuse::{self, Descriptors, Figures, Mode, Proven, Released, Retryable};
-use forebay::decide::route::{self, Action, BackendRef, Matcher, Outcome, Route, RouteTable};
+use forebay::decide::route::{self, Action, BackendRef, Matcher, Outcome, Priority, Route, RouteTable};
 use forebay::decide::settings::{Forwarded, ListenerSettings};
 use forebay::decide::template::Template;
 use forebay::http1::{
@@ -27,7 +27,7 @@ use forebay::policy::{BackendId, Draw, ServerId, ServerIndex, WorkerId};
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
 use forebay::shared::server::Server;
 use forebay::shared::slots::Release;
-use forebay::shared::table::{Admin, BackendTable, Entry};
+use forebay::shared::table::{Admin, BackendTable, Entry, Queueing};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -351,6 +351,7 @@ fn entry(number: u16) -> Entry<Connection> {
         weight: 1,
         state: Admin::Ready,
         limit: SLOTS,
+        queueing: Queueing::default(),
         prefer_idle: false,
     }
 }
@@ -408,6 +409,7 @@ fn rule(matcher: Matcher, action: Action, request_edits: Edits) -> Route {
         action,
         request_edits,
         response_edits: Edits::default(),
+        priority: Priority::default(),
     }
 }
 

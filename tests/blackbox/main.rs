@@ -23,6 +23,7 @@ mod policies;
 #[cfg(feature = "wasm")]
 mod policy_loading;
 mod pools;
+mod queues;
 mod reload;
 mod retries;
 mod routing;
@@ -30,3 +31,5 @@ mod sharing;
 #[cfg(feature = "wasm")]
 mod tenancy;
 mod tunnels;
+#[cfg(feature = "wasm")]
+mod ushering;

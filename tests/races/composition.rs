@@ -10,7 +10,7 @@ use forebay::policy::{
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
 use forebay::shared::server::Server;
 use forebay::shared::slots::Release;
-use forebay::shared::table::{Admin, BackendTable, Entry};
+use forebay::shared::table::{Admin, BackendTable, Entry, Queueing};
 use forebay::sync::{Arc, AtomicU32, Mutex, Ordering, thread};
 use std::collections::BTreeSet;
 
@@ -166,6 +166,7 @@ fn entries(servers: &[Arc<Server<Connection>>]) -> Vec<Entry<Connection>> {
         weight: 1,
         state: Admin::Ready,
         limit: LIMIT,
+        queueing: Queueing::default(),
         prefer_idle: false,
     };
     servers.iter().rev().map(entry).collect()

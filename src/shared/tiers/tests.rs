@@ -4,7 +4,7 @@ use crate::decide::balance::column::Seeded;
 use crate::decide::balance::{Algorithm, load_key};
 use crate::policy::{BackendId, Member, Plan, Selector, ServerId, ServerIndex, Spill, Table, Tier};
 use crate::shared::server::Server;
-use crate::shared::table::{Admin, BackendTable, Choice, Entry, Source};
+use crate::shared::table::{Admin, BackendTable, Choice, Entry, Queueing, Source};
 use crate::sync::Arc;
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 
@@ -16,6 +16,7 @@ fn entries(ids: impl IntoIterator<Item = u32>) -> Vec<Entry<()>> {
         weight: 1,
         state: Admin::Ready,
         limit: u32::MAX,
+        queueing: Queueing::default(),
         prefer_idle: false,
     };
     ids.into_iter().map(entry).collect()
