@@ -27,7 +27,7 @@ use forebay::policy::{BackendId, Draw, ServerId, ServerIndex, WorkerId};
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
 use forebay::shared::server::Server;
 use forebay::shared::slots::Release;
-use forebay::shared::table::{Admin, BackendTable, Entry};
+use forebay::shared::table::{BackendTable, Entry};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -347,11 +347,8 @@ fn entry(number: u16) -> Entry<Connection> {
         assert!(server.slots.take(SLOTS));
     }
     Entry {
-        server: Arc::new(server),
-        weight: 1,
-        state: Admin::Ready,
         limit: SLOTS,
-        prefer_idle: false,
+        ..Entry::new(Arc::new(server))
     }
 }
 

@@ -162,11 +162,8 @@ impl Site {
 
 fn entries(servers: &[Arc<Server<Connection>>]) -> Vec<Entry<Connection>> {
     let entry = |server: &Arc<Server<_>>| Entry {
-        server: server.clone(),
-        weight: 1,
-        state: Admin::Ready,
         limit: LIMIT,
-        prefer_idle: false,
+        ..Entry::new(server.clone())
     };
     servers.iter().rev().map(entry).collect()
 }

@@ -7,7 +7,8 @@
 //! A picked server is counted one heavier at once, before its slot is taken: whoever asks next sees it. The caller
 //! tells the real load with [`LeastConn::changed`] when a request leaves, or was refused its slot.
 //!
-//! A candidate has a free slot and nobody waiting: the limit of LB-21 with `maxqueue` 0, until servers have queues.
+//! A candidate has a free slot and nobody waiting; or, with `maxqueue`, room for one more in its slots and its queue
+//! together (LB-21): then the contention of many who wait spreads over the queues of the servers.
 
 use super::{load, load_key, servers};
 use crate::policy::{ServerId, ServerIndex, Table};
@@ -75,7 +76,7 @@ impl LeastConn {
             let Some(&top) = self.heap.first() else {
                 break last_resort;
             };
-            if !table.saturated(top.server) {
+            if is_candidate(table, top.server) {
                 match avoid == Some(top.server) {
                     true => last_resort = avoid,
                     false => break Some(self.warmest(table, top, avoid)),
@@ -107,7 +108,7 @@ impl LeastConn {
             .filter(|entry| entry.key == top.key);
         let warm = near
             .map(|entry| entry.server)
-            .find(|&server| Some(server) != avoid && table.is_warm(server) && !table.saturated(server));
+            .find(|&server| Some(server) != avoid && table.is_warm(server) && is_candidate(table, server));
         warm.unwrap_or(top.server)
     }
 
@@ -187,6 +188,11 @@ impl LeastConn {
         self.places[self.heap[one].server.at()] = one as u32;
         self.places[self.heap[other].server.at()] = other as u32;
     }
+}
+
+fn is_candidate(table: &impl Table, server: ServerIndex) -> bool {
+    let most = table.limit(server).saturating_add(table.queue_max(server));
+    !table.saturated(server) || table.queue_max(server) > 0 && load(table, server) < most
 }
 
 /// How many places of the heap are searched for a warm server.
@@ -276,6 +282,28 @@ mod tests {
             least.pick(&table, None),
             Some(ServerIndex(0)),
             "what was passed over is back"
+        );
+    }
+
+    /// LB-21: slots and queue together are the limit.
+    #[test]
+    fn with_a_queue_full_servers_are_candidates() {
+        let mut table = Columns::of(&[1, 1]);
+        (table.limits, table.queue_max) = (vec![1, 2], vec![2, 0]);
+        let mut least = synced(&table);
+        let mut loads = [0, 0];
+        let mut picks = Vec::new();
+        while let Some(server) = least.pick(&table, None) {
+            let at = server.at();
+            loads[at] += 1;
+            table.served[at] = loads[at].min(table.limits[at]);
+            table.waiting[at] = loads[at] - table.served[at];
+            picks.push(server.0);
+        }
+        assert_eq!(
+            picks,
+            [0, 1, 0, 1, 0],
+            "three on the first, two on the second, and nothing"
         );
     }
 

@@ -11,13 +11,7 @@ use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, propte
 type Backend = BackendTable<()>;
 
 fn entries(ids: impl IntoIterator<Item = u32>) -> Vec<Entry<()>> {
-    let entry = |id| Entry {
-        server: Arc::new(Server::new(ServerId(id), "app", &format!("s{id}"), 1)),
-        weight: 1,
-        state: Admin::Ready,
-        limit: u32::MAX,
-        prefer_idle: false,
-    };
+    let entry = |id| Entry::new(Arc::new(Server::new(ServerId(id), "app", &format!("s{id}"), 1)));
     ids.into_iter().map(entry).collect()
 }
 
@@ -52,7 +46,7 @@ fn plan(tiers: &[Tier]) -> Plan {
 }
 
 fn pick(table: &Backend, avoid: Option<u16>) -> (Option<u16>, Source) {
-    let Choice { server, source } = table.pick(avoid.map(ServerIndex), &mut Seeded(1));
+    let Choice { server, source, .. } = table.pick(avoid.map(ServerIndex), &mut Seeded(1));
     (server.map(|server| server.0), source)
 }
 
@@ -110,7 +104,7 @@ fn a_full_tier_that_spills_when_down_makes_wait() {
     let table = backend(Algorithm::Random(2), 2).planned(&plan(&tiers));
     assert_eq!(letters(&table, 2), "A-");
     assert_eq!(pick(&table, None), (None, Source::Plan));
-    assert!(table.pick_natively(None, &mut Seeded(1)).is_some());
+    assert!(table.pick_natively(None, None, &mut Seeded(1)).server.is_some());
     let mut drained = table.entries.to_vec();
     drained[0].state = Admin::Drain;
     let table = table.next(Algorithm::Random(2), drained);
@@ -376,7 +370,7 @@ proptest! {
                     let avoid = avoid.map(ServerIndex);
                     let expected = expected(&table, avoid);
                     let loads: Vec<u32> = (0..SERVERS).map(|at| table.served(ServerIndex(at))).collect();
-                    let Choice { server, source } = table.pick(avoid, &mut draw);
+                    let Choice { server, source, .. } = table.pick(avoid, &mut draw);
                     prop_assert_eq!(source == Source::Plan, expected.is_some());
                     let key = |member: &Member| load_key(loads[member.server.at()], u32::from(member.weight));
                     match expected {
