@@ -269,6 +269,7 @@ fn backend_object(backend: &Backend) -> Value {
         "balance": backend.balance,
         "waiting": backend.waiting,
         "choices": counts_object(&backend.choices),
+        "cookies_missed": counts_object(&backend.cookies_missed),
         "servers": backend.servers.iter().map(server_object).collect::<Vec<_>>(),
     })
 }

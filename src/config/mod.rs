@@ -10,6 +10,7 @@
 
 mod address;
 mod backend;
+mod balance;
 mod check;
 pub mod defaults;
 mod errors;
@@ -18,6 +19,7 @@ pub mod keys;
 mod listen;
 pub mod model;
 mod names;
+mod persist;
 mod policy;
 mod pool;
 mod process;

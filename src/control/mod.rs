@@ -6,6 +6,7 @@
 
 mod planning;
 mod policies;
+mod ramps;
 mod registry;
 mod settings;
 mod snapshot;
@@ -451,23 +452,17 @@ impl Control {
     /// There is no such server now.
     pub fn set_server_admin(&self, backend: &str, server: &str, admin: Admin) -> Result<(), String> {
         let mut steering = self.state.lock();
-        let Steering {
-            registry,
-            config,
-            policies,
-            ..
-        } = &mut *steering;
+        let Steering { registry, config, .. } = &mut *steering;
         let present = config
             .backends
             .iter()
-            .any(|known| known.name == backend && known.servers.iter().any(|known| known.name == server));
-        if !present {
-            return Err(format!("no server {backend}/{server}"));
-        }
-        registry.set_admin(backend, server, admin)?;
-        self.published.store(Arc::new(registry.build(config, policies)));
+            .find(|known| known.name == backend && known.servers.iter().any(|known| known.name == server));
+        let slow_start = present
+            .ok_or_else(|| format!("no server {backend}/{server}"))?
+            .slow_start;
+        registry.set_admin(backend, server, admin, slow_start)?;
+        self.publish(&mut steering);
         self.changed.notify_all();
-        self.wake_all();
         Ok(())
     }
 }

@@ -5,6 +5,7 @@
 //! of the day. Ids of what is gone are kept for its return: names come back.
 
 use super::policies::{Kind, Policies};
+use super::ramps::Ramps;
 use super::settings;
 use crate::config::{Config, model};
 use crate::decide::reuse::{Figures, Wishes};
@@ -21,6 +22,7 @@ use crate::shared::table::{Admin, BackendTable, Entry};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Everything that has an identity.
 pub(super) struct Registry {
@@ -32,6 +34,7 @@ pub(super) struct Registry {
     servers: u32,
     /// Runtime states, which survive a reload (CLI-4 apart: they are gone with the process).
     admin: BTreeMap<ServerId, Admin>,
+    ramps: Ramps,
 }
 
 struct KnownBackend {
@@ -78,6 +81,7 @@ impl Registry {
             listeners: BTreeMap::new(),
             servers: 0,
             admin: BTreeMap::new(),
+            ramps: Ramps::default(),
         }
     }
 
@@ -135,8 +139,15 @@ impl Registry {
             .map_or(0, |known| known.servers_generation)
     }
 
-    /// The runtime state of a server, for the generation that is built next.
-    pub(super) fn set_admin(&mut self, backend: &str, server: &str, state: Admin) -> Result<(), String> {
+    /// The runtime state of a server, for the generation that is built next. One that comes back from maintenance begins
+    /// slowly, if its backend says so (LB-60).
+    pub(super) fn set_admin(
+        &mut self,
+        backend: &str,
+        server: &str,
+        state: Admin,
+        slow_start: Option<Duration>,
+    ) -> Result<(), String> {
         let known = self
             .backends
             .get(backend)
@@ -145,8 +156,18 @@ impl Registry {
             .servers
             .get(server)
             .ok_or_else(|| format!("no server {server:?} in backend {backend:?}"))?;
-        self.admin.insert(server.id, state);
+        let former = self.admin.insert(server.id, state).unwrap_or(Admin::Ready);
+        match (former, state, slow_start) {
+            (Admin::Maint, Admin::Ready, Some(whole)) => self.ramps.begin(server.id, whole, Instant::now()),
+            (_, Admin::Maint, _) => self.ramps.end(server.id),
+            _ => {}
+        }
         Ok(())
+    }
+
+    /// Slow starts, for who steps them.
+    pub(super) fn ramps(&mut self) -> &mut Ramps {
+        &mut self.ramps
     }
 
     /// The id of a listener that was part of a generation.
@@ -185,14 +206,16 @@ impl Registry {
             });
             let state = self.admin.get(&object.id).copied().unwrap_or(Admin::Ready);
             entries.push(Entry {
-                server: object.clone(),
                 weight: server.weight,
                 state,
-                limit: u32::MAX,
                 prefer_idle: backend.pool.prefer_idle,
+                role: settings::role(server, backend),
+                ramp: self.ramps.of(object.id),
+                key: settings::hash_key(server, &backend.balance),
+                ..Entry::new(object.clone())
             });
         }
-        let algorithm = settings::algorithm(backend.balance);
+        let algorithm = settings::algorithm(&backend.balance);
         let mut table = match &known.table {
             Some(former) => former.next(algorithm, entries),
             None => BackendTable::first(known.id, &backend.name, algorithm, entries),

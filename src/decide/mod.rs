@@ -13,6 +13,7 @@ pub mod exchange;
 pub mod host;
 pub mod mistake;
 pub mod pattern;
+pub mod persist;
 pub mod redirect;
 pub mod reuse;
 pub mod route;

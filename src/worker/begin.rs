@@ -124,6 +124,7 @@ impl Worker {
             }
         };
 
+        let ties = self.read_ties(&incoming, backend, head);
         self.prepare_additions(&incoming, backend, head);
         let mut out = self.buffers.small();
         http1::write_request(bytes, head, &self.additions, &mut out);
@@ -180,6 +181,7 @@ impl Worker {
             input: Vec::new(),
             response_edits,
             attributes,
+            ties,
             sharing,
             pool_key: None,
             asked: false,

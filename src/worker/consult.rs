@@ -39,6 +39,15 @@ impl Worker {
         {
             return Some(self.stay_with(exchange, server));
         }
+        // LB-52: a cookie comes before whoever else might choose. LB-3: not where it has just failed.
+        if avoid.is_none() {
+            if let Some(server) = self.server_of_cookie(exchange) {
+                return Some(self.settle(exchange, server));
+            }
+            if let Some(server) = self.last_server(exchange) {
+                return Some(self.stay_with(exchange, server));
+            }
+        }
         let asked = self.ask_picker(exchange, avoid);
         let worker = self.id;
         let Worker {
@@ -56,10 +65,13 @@ impl Worker {
                 Some(server)
             }
             None => {
-                let choice = entry.table.pick(avoid, random);
+                let choice = entry.table.pick_for(live.ties.number, avoid, random);
                 // There is no queue yet: who should wait for a full tier of a plan is not refused for it.
                 let beside = match (choice.server, choice.source) {
-                    (None, Decider::Plan) => entry.table.pick_natively(avoid, random),
+                    (None, Decider::Plan) => {
+                        let beside = entry.table.pick_natively(live.ties.number, avoid, random);
+                        beside.server
+                    }
                     _ => None,
                 };
                 match choice.source {
@@ -81,6 +93,11 @@ impl Worker {
         if let Some(live) = self.exchanges.get(exchange) {
             self.backend(live).statistics.of(worker).by_session.count();
         }
+        self.settle(exchange, server)
+    }
+
+    /// It is that server, and no balancer knows of it.
+    fn settle(&mut self, exchange: Key, server: ServerIndex) -> ServerIndex {
         if let Some(live) = self.exchanges.get_mut(exchange) {
             live.asked = true;
             live.account.server = Some(server);

@@ -10,7 +10,7 @@ use forebay::policy::{
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
 use forebay::shared::server::Server;
 use forebay::shared::slots::Release;
-use forebay::shared::table::{Admin, BackendTable, Entry};
+use forebay::shared::table::{BackendTable, Entry};
 use forebay::sync::{Arc, AtomicU32, Mutex, Ordering, thread};
 use std::collections::BTreeSet;
 
