@@ -19,6 +19,15 @@ pub use primitives::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 pub use primitives::thread;
 use std::ops::{Deref, DerefMut};
 
+/// Stands between a sequentially consistent change and a sequentially consistent read of another place, where two threads
+/// do this crosswise and one of them must see the other. In the product the two are in one order already; loom takes
+/// them for acquire and release, so its models need the fence.
+#[inline]
+pub fn full_order() {
+    #[cfg(feature = "loom")]
+    primitives::sync::atomic::fence(Ordering::SeqCst);
+}
+
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 use parking_lot as locks;
 #[cfg(any(feature = "loom", feature = "shuttle"))]

@@ -11,6 +11,7 @@ pub mod cause;
 pub mod edit;
 pub mod exchange;
 pub mod host;
+pub mod limit;
 pub mod mistake;
 pub mod pattern;
 pub mod persist;

@@ -4,6 +4,7 @@
 //! | file | what | protected by |
 //! |---|---|---|
 //! | [`slots`] | who holds a slot of a server, how many wait | one atomic word |
+//! | [`queue`] | who waits for a slot, in which order | a lock per queue; one word per waiter |
 //! | [`pool`], [`key`], [`need`] | idle connections; how many are needed | a lock per worker and server; one word |
 //! | [`balancers`] | state of `roundrobin` and `leastconn`, of plans too | a lock per backend; one word |
 //! | [`table`], `tiers`, [`server`] | one view of a backend, with its plan; what survives it | never changes; its parts |
@@ -26,6 +27,7 @@ pub mod orders;
 pub mod parked;
 pub mod pool;
 pub mod process;
+pub mod queue;
 pub mod server;
 pub mod slots;
 pub mod statistics;

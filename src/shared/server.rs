@@ -4,9 +4,11 @@
 //! has any more is freed by its last exchange.
 //!
 //! The decision counters, which every request of every worker writes, share the first cache line with the pointers
-//! that every request reads anyway. What is only read, its names, stands behind them.
+//! that every request reads anyway. What is only read, its names, stands behind them, and
+//! the queue on lines of its own.
 
 use super::pool::Pool;
+use super::queue::Queue;
 use super::slots::Slots;
 use super::statistics::{PerWorker, ServerStatistics};
 use crate::policy::ServerId;
@@ -27,6 +29,8 @@ pub struct Server<C> {
     pub backend: Box<str>,
     /// Its name there.
     pub name: Box<str>,
+    /// Who waits for a slot of this server and no other.
+    pub queue: Queue,
 }
 
 impl<C> Server<C> {
@@ -39,6 +43,7 @@ impl<C> Server<C> {
             id,
             backend: backend.into(),
             name: name.into(),
+            queue: Queue::new(),
         }
     }
 }

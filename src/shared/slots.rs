@@ -6,16 +6,16 @@
 //! ```
 //!
 //! - *Take* succeeds only below the limit **and with nobody waiting**: who comes later never overtakes (Q-5).
-//! - *Release* lowers `served` only when nobody waits. Otherwise the slot is owed: the caller locks the queue and
-//!   passes the slot on with [`Slots::hand_over`], `served` as it is.
-//! - `waiting` changes only under the lock of the server's queue ([`Slots::enter`], [`Slots::leave`],
-//!   [`Slots::hand_over`], [`Slots::take_for_waiter`]). So a releaser that finds the queue empty once it has the lock
-//!   finds `waiting` 0 too, and its second release lowers.
+//! - *Release* lowers `served` only when nobody waits. Otherwise the slot is owed: it is held still, and the caller
+//!   passes it on, `served` as it is.
+//! - *Claim* takes a slot for those who wait, whoever they are, so that it can be passed on like one that was held.
+//! - `waiting` changes only under the lock of the server's queue ([`Slots::enter`], [`Slots::leave`]). So a releaser
+//!   that finds the queue empty once it has the lock finds `waiting` 0 too, and its second release lowers.
 //! - The second look after enqueueing (Q-9) is part of *enter*: it answers with the word it made, and a waiter that
 //!   sees a free slot there serves the queue itself. Release and enter are swaps of one word, so one of the two sees
 //!   the other.
 //!
-//! Takes, releases and reads are sequentially consistent: `balancers` says why. The queue itself is not here.
+//! All are sequentially consistent: `balancers` and `table` say why. The queue itself is not here.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -67,32 +67,32 @@ impl Slots {
 
     /// One more waits. Under the queue's lock, beside the insertion; look at the answer for a free slot (Q-9).
     pub fn enter(&self) -> Occupancy {
-        Occupancy::of(self.0.fetch_add(WAITING, Ordering::AcqRel).wrapping_add(WAITING))
+        Occupancy::of(self.0.fetch_add(WAITING, Ordering::SeqCst).wrapping_add(WAITING))
     }
 
-    /// One waits no more and got no slot here: cancelled, timed out, or sent back to choose again. Under the queue's
-    /// lock, beside the removal.
+    /// One waits no more: it was given a slot that somebody held, or gave up, or was sent back. Under the queue's lock,
+    /// beside the removal.
     pub fn leave(&self) {
-        let before = Occupancy::of(self.0.fetch_sub(WAITING, Ordering::AcqRel));
+        let before = Occupancy::of(self.0.fetch_sub(WAITING, Ordering::SeqCst));
         debug_assert!(before.waiting > 0, "who leaves has waited");
     }
 
-    /// An owed slot passes to a waiter: `served` stays. Under the queue's lock, beside the removal.
-    pub fn hand_over(&self) {
-        self.leave();
+    /// Takes a slot for those who wait, whoever they are: one is free below `limit`. Pass it on, or release it.
+    pub fn claim(&self, limit: u32) -> bool {
+        self.change(|at| (at.served < limit).then_some(SERVED)).is_some()
     }
 
-    /// A waiter takes a free slot, if there is one below `limit`: after Q-9's second look, or when the limit was
-    /// raised. Under the queue's lock, beside the removal.
-    pub fn take_for_waiter(&self, limit: u32) -> bool {
-        let step = SERVED.wrapping_sub(WAITING);
-        self.change(|at| (at.waiting > 0 && at.served < limit).then_some(step))
+    /// Gives a slot back that must not be passed on, because the limit was lowered below `served` (Q-15). `false`: that
+    /// is not so, or not any more, and the slot is still held.
+    #[must_use = "the slot is still held if it was not lowered"]
+    pub fn lower_above(&self, limit: u32) -> bool {
+        self.change(|at| (at.served > limit).then_some(SERVED.wrapping_neg()))
             .is_some()
     }
 
-    /// An owed slot that must not be passed on, because the limit was lowered below `served` (Q-15).
+    /// Gives back a slot of a server that is gone, whoever waits.
     pub fn lower(&self) {
-        let before = Occupancy::of(self.0.fetch_sub(SERVED, Ordering::AcqRel));
+        let before = Occupancy::of(self.0.fetch_sub(SERVED, Ordering::SeqCst));
         debug_assert!(before.served > 0, "who lowers holds a slot");
     }
 
@@ -113,7 +113,7 @@ impl Slots {
 
     /// Adds what `step` says for the present value, or stops with `None` where it says nothing.
     fn change(&self, step: impl Fn(Occupancy) -> Option<u64>) -> Option<Occupancy> {
-        let mut word = self.0.load(Ordering::Relaxed);
+        let mut word = self.0.load(Ordering::SeqCst);
         loop {
             let next = word.wrapping_add(step(Occupancy::of(word))?);
             match self
@@ -169,7 +169,7 @@ mod tests {
         assert!(!slots.take(u32::MAX), "free slots, but one waits");
         assert_eq!(slots.release(), Release::Owed);
         assert_eq!(slots.occupancy(), at(1, 1), "an owed slot is still held");
-        slots.hand_over();
+        slots.leave();
         assert_eq!(slots.occupancy(), at(1, 0));
     }
 
@@ -185,12 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_takes_what_became_free_before_it_entered() {
+    fn what_became_free_before_a_waiter_entered_is_claimed_for_it() {
         let slots = Slots::new();
-        assert!(!slots.take_for_waiter(1), "nobody waits");
         assert_eq!(slots.enter(), at(0, 1));
-        assert!(!slots.take_for_waiter(0));
-        assert!(slots.take_for_waiter(1));
+        assert!(!slots.claim(0));
+        assert!(slots.claim(1) && !slots.claim(1));
+        slots.leave();
         assert_eq!(slots.occupancy(), at(1, 0));
     }
 
@@ -200,7 +200,10 @@ mod tests {
         assert!(slots.take(2) && slots.take(2));
         slots.enter();
         assert_eq!(slots.release(), Release::Owed);
-        slots.lower();
+        assert!(slots.lower_above(1));
+        assert!(!slots.lower_above(1), "of two who would lower, one does");
         assert_eq!(slots.occupancy(), at(1, 1));
+        slots.lower();
+        assert_eq!(slots.occupancy(), at(0, 1), "whoever waits");
     }
 }

@@ -5,15 +5,18 @@
 //! between tables by `Arc`. A plan is part of a table: who plans makes the next one.
 
 mod native;
+mod waiting;
 
 use super::balancers::{Identified, Kind, SharedBalancers};
 use super::server::Server;
 use super::tiers::{self, TierView, Tiers, Verdict};
 use crate::decide::balance::ramp::Ramp;
 use crate::decide::balance::{Algorithm, SERVERS_MAX, WEIGHT_MAX};
+use crate::decide::limit;
 use crate::policy::{BackendId, Draw, Live, Plan, ServerId, ServerIndex, Table};
 use crate::sync::Arc;
 use native::Native;
+pub use waiting::{SERVED_MAX, Waiting};
 
 /// The servers of a backend at one moment. `C` is a connection to one of them.
 #[derive(Debug)]
@@ -35,6 +38,10 @@ pub struct BackendTable<C> {
     tiers: Option<Box<Tiers>>,
     /// Of all tables of the backend.
     shared: Arc<SharedBalancers>,
+    /// The same: who waits for any server.
+    waiting: Arc<waiting::Room<C>>,
+    /// Below so many requests in the backend limits move with their number; 0 where none does.
+    moves: u32,
 }
 
 /// One server in one table.
@@ -48,6 +55,8 @@ pub struct Entry<C> {
     pub state: Admin,
     /// The most streams that may hold a slot; `u32::MAX` for no limit.
     pub limit: u32,
+    /// What becomes of requests beyond that.
+    pub queueing: Queueing,
     /// Whether an idle connection counts among equals (`prefer-idle`).
     pub prefer_idle: bool,
     /// When it takes its turn (LB-2).
@@ -65,6 +74,7 @@ impl<C> Entry<C> {
             weight: 1,
             state: Admin::Ready,
             limit: u32::MAX,
+            queueing: Queueing::default(),
             prefer_idle: false,
             role: Role::Active,
             ramp: Ramp::FULL,
@@ -92,6 +102,17 @@ impl<C> Clone for Entry<C> {
             ..*self
         }
     }
+}
+
+/// How a server's limit moves, and how many may wait for it. The default: it stands still, and any number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queueing {
+    /// Where the limit begins (`minconn`, Q-4); 0 where it stands still.
+    pub minconn: u32,
+    /// Requests in the backend from which on the limit is the whole one (`fullconn`).
+    pub fullconn: u32,
+    /// The most that may wait for this server and no other (`maxqueue`, Q-5); `None` for any number.
+    pub queue_max: Option<u32>,
 }
 
 /// What the operator wants of a server (`set server B/S state`).
@@ -153,6 +174,7 @@ impl<C> BackendTable<C> {
             name: name.into(),
             generation: 1,
             shared: Arc::default(),
+            waiting: Arc::default(),
         };
         Self::new(heir, algorithm, entries, None, None)
     }
@@ -280,12 +302,13 @@ impl<C> BackendTable<C> {
             name: self.name.clone(),
             generation: self.generation + 1,
             shared: self.shared.clone(),
+            waiting: self.waiting.clone(),
         };
         Self::new(heir, algorithm, entries, plan, Some(&self.native))
     }
 
     fn new(
-        heir: Heir,
+        heir: Heir<C>,
         algorithm: Algorithm,
         entries: Vec<Entry<C>>,
         plan: Option<Plan>,
@@ -307,16 +330,20 @@ impl<C> BackendTable<C> {
             .collect();
         places.sort_unstable();
         let tiers = plan.map(|plan| Box::new(Tiers::new(plan, &entries, &balanced)));
+        let moving = |entry: &&Entry<C>| !limit::is_fixed(entry.queueing.minconn, entry.limit);
+        let moves = entries.iter().filter(moving).map(|entry| entry.queueing.fullconn);
         let table = BackendTable {
             id: heir.id,
             name: heir.name,
             generation: heir.generation,
+            moves: moves.max().unwrap_or(0),
             native: Native::new(algorithm, &entries, &balanced, former),
             entries: entries.into(),
             balanced: balanced.into(),
             places: places.into(),
             tiers,
             shared: heir.shared,
+            waiting: heir.waiting,
         };
         if table.has_order() {
             table.shared.announce(table.generation);
@@ -333,11 +360,12 @@ impl<C> BackendTable<C> {
 }
 
 /// What all tables of a backend have in common, and which one this is.
-struct Heir {
+struct Heir<C> {
     id: BackendId,
     name: Box<str>,
     generation: u64,
     shared: Arc<SharedBalancers>,
+    waiting: Arc<waiting::Room<C>>,
 }
 
 /// Who takes new balanced requests (LB-2): those that are ready and have a weight; if no active one is, the first
@@ -395,7 +423,26 @@ impl<C> Table for BackendTable<C> {
         self.at(server).server.slots.waiting()
     }
     fn limit(&self, server: ServerIndex) -> u32 {
-        self.at(server).limit
+        let Entry {
+            limit,
+            queueing,
+            ramp,
+            ..
+        } = self.at(server);
+        if limit::is_fixed(queueing.minconn, *limit) && ramp.is_full() {
+            return *limit;
+        }
+        let current = self.waiting.current();
+        limit::limit(
+            queueing.minconn,
+            *limit,
+            queueing.fullconn,
+            current,
+            ramp.percent(),
+        )
+    }
+    fn queue_max(&self, server: ServerIndex) -> u32 {
+        self.at(server).queueing.queue_max.unwrap_or(0)
     }
     fn is_warm(&self, server: ServerIndex) -> bool {
         let entry = self.at(server);

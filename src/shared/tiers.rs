@@ -28,6 +28,8 @@ pub(super) struct Tiers {
     /// As it was given, in the indices of this table.
     pub(super) plan: Plan,
     tiers: Box<[Tier]>,
+    /// The first tier that is up and that a request waits for rather than go on.
+    wall: Option<u8>,
     /// By server.
     shares: Box<[Share]>,
 }
@@ -97,8 +99,14 @@ impl Tiers {
         }
         let tiers = plan.tiers.iter().zip(0..);
         let tiers = tiers.map(|(tier, at)| Tier::new(tier, at, &shares)).collect();
+        let tiers: Box<[Tier]> = tiers;
+        let wall = tiers
+            .iter()
+            .zip(0..)
+            .find(|(tier, _)| tier.spill == Spill::WhenDown && tier.usable > 0);
         Tiers {
             plan,
+            wall: wall.map(|(_, at)| at),
             tiers,
             shares: shares.into(),
         }
@@ -135,6 +143,16 @@ impl Tiers {
     pub(super) fn orders(&self, server: ServerIndex) -> bool {
         let tier = self.tiers.get(usize::from(self.shares[server.at()].tier));
         tier.is_some_and(|tier| tier.selector == Selector::LeastConn)
+    }
+
+    /// Up to how many requests a server has may it serve those who wait for any, who were refused by all tiers down to
+    /// the wall, or to the end. `limit` is its own.
+    pub(super) fn limit_for_any(&self, server: ServerIndex, limit: u32) -> Option<u32> {
+        let share = self.shares[server.at()];
+        match self.wall {
+            None => Some(limit),
+            Some(wall) => (share.tier <= wall).then(|| limit.min(share.limit)),
+        }
     }
 
     pub(super) fn view<'a, C>(&'a self, table: &'a BackendTable<C>, at: u8) -> TierView<'a, C> {
@@ -233,7 +251,7 @@ impl<C> Table for TierView<'_, C> {
         self.table.waiting(server)
     }
     fn limit(&self, server: ServerIndex) -> u32 {
-        self.share(server).limit
+        self.share(server).limit.min(self.table.limit(server))
     }
     fn is_warm(&self, server: ServerIndex) -> bool {
         self.table.is_warm(server)
