@@ -112,3 +112,248 @@ impl Native {
         }
     }
 }
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::super::{Admin, Choice, Role, Source};
+    use super::*;
+    use crate::decide::balance::column::Seeded;
+    use crate::decide::balance::hash::{Affinity, Hash, Otherwise};
+    use crate::policy::{BackendId, ServerId};
+    use crate::shared::server::Server;
+    use crate::shared::table::Queueing;
+    use xxhash_rust::xxh3::xxh3_64;
+
+    type Backend = BackendTable<()>;
+
+    fn entries(ids: impl IntoIterator<Item = u32>) -> Vec<Entry<()>> {
+        let entry = |id: u32| Entry {
+            key: xxh3_64(&id.to_le_bytes()),
+            ..Entry::new(Arc::new(Server::new(ServerId(id), "app", &format!("s{id}"), 1)))
+        };
+        ids.into_iter().map(entry).collect()
+    }
+
+    fn first(algorithm: Algorithm, entries: Vec<Entry<()>>) -> Backend {
+        BackendTable::first(BackendId(1), "app", algorithm, entries)
+    }
+
+    fn picked(table: &Backend, number: Option<u64>, avoid: Option<u16>) -> (Option<u32>, Tie) {
+        let choice = table.pick_for(number, avoid.map(ServerIndex), &mut Seeded(1));
+        assert_eq!(choice.source, Source::Native);
+        (
+            choice.server.map(|server| table.at(server).server.id.0),
+            choice.tie,
+        )
+    }
+
+    fn take(table: &Backend, server: u16, count: u32) {
+        for _ in 0..count {
+            assert!(table.take(ServerIndex(server)));
+        }
+    }
+
+    /// LB-2: backups stand in for all active ones, the first of them or all.
+    #[test]
+    fn backups_serve_only_where_nobody_else_can() {
+        let mut list = entries(0..4);
+        (list[1].role, list[2].role) = (Role::Backup, Role::Backup);
+        let usable = |list: &[Entry<()>]| {
+            let table = first(Algorithm::RoundRobin, list.to_vec());
+            [0, 1, 2, 3].map(|at| table.usable(ServerIndex(at)))
+        };
+        assert_eq!(usable(&list), [true, false, false, true]);
+        (list[0].state, list[3].weight) = (Admin::Maint, 0);
+        assert_eq!(usable(&list), [false, true, false, false], "one of them");
+        list[1].state = Admin::Drain;
+        assert_eq!(usable(&list), [false, false, true, false], "the next");
+        list[1].state = Admin::Ready;
+        (list[1].role, list[2].role) = (Role::JointBackup, Role::JointBackup);
+        assert_eq!(usable(&list), [false, true, true, false], "all of them");
+        list[3].weight = 1;
+        assert_eq!(usable(&list), [false, false, false, true], "one active is enough");
+        list.iter_mut().for_each(|entry| entry.state = Admin::Maint);
+        assert_eq!(usable(&list), [false; 4]);
+    }
+
+    /// LB-60: a server in a slow start has a sixteenth of its weight, and of its limit next to nothing.
+    #[test]
+    fn a_returning_server_begins_slowly() {
+        use crate::decide::balance::ramp::Ramp;
+        let mut list = entries(0..2);
+        list.iter_mut()
+            .for_each(|entry| (entry.weight, entry.limit) = (10, 50));
+        list[1].ramp = Ramp::at(0, 60_000_000);
+        let table = first(Algorithm::RoundRobin, list);
+        let both = [0, 1].map(|at| (table.weight(ServerIndex(at)), table.limit(ServerIndex(at))));
+        assert_eq!(both, [(160, 50), (10, 1)]);
+    }
+
+    /// LB-50: one server for all, through changes of the table, and never back.
+    #[test]
+    fn sticky_stays_over_tables() {
+        let mut list = entries(0..3);
+        list.iter_mut().for_each(|entry| entry.limit = 1);
+        let table = first(Algorithm::Sticky, list.clone());
+        assert_eq!(picked(&table, None, None), (Some(0), Tie::Server));
+        take(&table, 0, 1);
+        assert_eq!(
+            picked(&table, None, None),
+            (Some(0), Tie::Server),
+            "full: it is waited for"
+        );
+        assert_eq!(
+            picked(&table, None, Some(0)).0,
+            Some(1),
+            "it has just failed: this once"
+        );
+        assert_eq!(picked(&table, None, None).0, Some(0));
+        list[0].state = Admin::Maint;
+        let second = table.next(Algorithm::Sticky, list.clone());
+        assert_eq!(picked(&second, None, None).0, Some(1));
+        assert_eq!(
+            picked(&table, None, None).0,
+            Some(1),
+            "who holds the older table follows"
+        );
+        list[0].state = Admin::Ready;
+        list.rotate_left(1);
+        let third = second.next(Algorithm::Sticky, list.clone());
+        assert_eq!(
+            picked(&third, None, None).0,
+            Some(1),
+            "in whatever place it is now"
+        );
+        let fourth = third.next(Algorithm::Sticky, entries(7..9));
+        assert_eq!(picked(&fourth, None, None).0, Some(7));
+        assert_eq!(
+            picked(&third, None, None).0,
+            Some(1),
+            "an older table decides for itself alone"
+        );
+        assert_eq!(picked(&fourth, None, None).0, Some(7));
+    }
+
+    fn hash(affinity: Affinity, otherwise: Otherwise) -> Algorithm {
+        Algorithm::Hash(Hash {
+            mapping: Mapping::Consistent,
+            bound: None,
+            affinity,
+            otherwise,
+        })
+    }
+
+    /// So many servers with one slot each.
+    fn of_one_slot(servers: u32) -> Vec<Entry<()>> {
+        let mut list = entries(0..servers);
+        list.iter_mut().for_each(|entry| entry.limit = 1);
+        list
+    }
+
+    /// LB-40, LB-42: tied by its key; without one, whatever else was said.
+    #[test]
+    fn a_hash_ties_and_its_absence_does_not() {
+        for otherwise in [
+            Otherwise::RoundRobin,
+            Otherwise::LeastConn,
+            Otherwise::Random(2),
+            Otherwise::First,
+        ] {
+            let table = first(hash(Affinity::Always, otherwise), of_one_slot(4));
+            let (server, tie) = picked(&table, Some(7), None);
+            assert_eq!(tie, Tie::Server);
+            let place = table.find(ServerId(server.unwrap())).unwrap();
+            take(&table, place.0, 1);
+            assert_eq!(
+                picked(&table, Some(7), None),
+                (server, Tie::Server),
+                "full: it is waited for"
+            );
+            let mut others: Vec<_> = (0..3)
+                .map(|_| {
+                    let (other, tie) = picked(&table, None, None);
+                    assert_eq!(tie, Tie::Free);
+                    take(&table, table.find(ServerId(other.unwrap())).unwrap().0, 1);
+                    other
+                })
+                .collect();
+            assert_eq!(picked(&table, None, None), (None, Tie::Free), "{otherwise:?}");
+            others.push(server);
+            others.sort();
+            assert_eq!(others, [0, 1, 2, 3].map(Some));
+        }
+        let table = first(hash(Affinity::Maxconn, Otherwise::RoundRobin), of_one_slot(4));
+        (0..4).for_each(|at| take(&table, at, 1));
+        assert_eq!(
+            picked(&table, Some(7), None),
+            (None, Tie::Free),
+            "whoever is free first"
+        );
+    }
+
+    /// A plan, a weight elsewhere, a state that stays: the ring is made once.
+    #[test]
+    fn a_ring_goes_on_in_the_next_table() {
+        let algorithm = hash(Affinity::Always, Otherwise::RoundRobin);
+        let ring = |table: &Backend| Arc::as_ptr(table.native.hashed.as_ref().unwrap());
+        let list = entries(0..3);
+        let table = first(algorithm, list.clone());
+        let next = table.next(algorithm, list.clone());
+        assert_eq!(ring(&table), ring(&next));
+        let other = next.next(algorithm, entries(0..2));
+        assert_ne!(ring(&next), ring(&other));
+        for number in 0..100u64 {
+            let number = Some(number << 57);
+            let (old, new) = (picked(&next, number, None).0, picked(&other, number, None).0);
+            assert!(old == new || old == Some(2), "only its own keys move");
+        }
+    }
+
+    /// least connections may wait for a server whose queue has room; others wait for any.
+    #[test]
+    fn who_waits_where() {
+        let with_queue = || {
+            let mut list = of_one_slot(2);
+            list[1].queueing = Queueing {
+                queue_max: Some(1),
+                ..Queueing::default()
+            };
+            list
+        };
+        let full = |algorithm, list| {
+            let table = first(algorithm, list);
+            (0..2).for_each(|at| take(&table, at, 1));
+            picked(&table, None, None)
+        };
+        for algorithm in [
+            Algorithm::RoundRobin,
+            Algorithm::LeastConn,
+            Algorithm::Random(2),
+            Algorithm::First,
+        ] {
+            assert_eq!(
+                full(algorithm, of_one_slot(2)),
+                (None, Tie::Free),
+                "{algorithm:?}"
+            );
+        }
+        assert_eq!(full(Algorithm::LeastConn, with_queue()), (Some(1), Tie::Server));
+        assert_eq!(full(Algorithm::RoundRobin, with_queue()), (None, Tie::Free));
+        let free = first(Algorithm::LeastConn, with_queue());
+        let Choice { server, tie, .. } = free.pick(None, &mut Seeded(1));
+        assert_eq!((server, tie), (Some(ServerIndex(0)), Tie::Free));
+    }
+
+    /// AC-42: a tied request goes to who drains, not to who is in maintenance.
+    #[test]
+    fn who_takes_the_tied() {
+        let mut list = entries(0..4);
+        list[0].weight = 0;
+        list[1].state = Admin::Drain;
+        list[2].state = Admin::Maint;
+        list[3].role = Role::Backup;
+        let table = first(Algorithm::RoundRobin, list);
+        let takes = [0, 1, 2, 3].map(|at| table.takes_tied(ServerIndex(at)));
+        assert_eq!(takes, [true, true, false, true]);
+    }
+}
