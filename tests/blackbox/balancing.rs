@@ -55,7 +55,10 @@ fn a_hash_keeps_its_server() {
     assert_eq!((0..40).map(of).collect::<Vec<_>>(), homes);
     assert_eq!(homes.iter().collect::<BTreeSet<_>>().len(), 4, "{homes:?}");
     ctl(&proxy, &["set", "server", "app/b", "state", "maint"]).expect("done");
-    let gone = homes.iter().position(|&home| home == 1).expect("somebody is at home there");
+    let gone = homes
+        .iter()
+        .position(|&home| home == 1)
+        .expect("somebody is at home there");
     eventually("b is not used any more", || (of(gone) != 1).then_some(()));
     for (user, &home) in homes.iter().enumerate() {
         let now = of(user);
@@ -63,8 +66,14 @@ fn a_hash_keeps_its_server() {
     }
     ctl(&proxy, &["set", "server", "app/b", "state", "ready"]).expect("done");
     eventually("b is used again", || (of(gone) == 1).then_some(()));
-    assert_eq!((0..40).map(of).collect::<Vec<_>>(), homes, "all are at home again");
-    let turns: BTreeSet<_> = (0..4).map(|_| place(&origins, || drop(with(&proxy, "")))).collect();
+    assert_eq!(
+        (0..40).map(of).collect::<Vec<_>>(),
+        homes,
+        "all are at home again"
+    );
+    let turns: BTreeSet<_> = (0..4)
+        .map(|_| place(&origins, || drop(with(&proxy, ""))))
+        .collect();
     assert_eq!(turns.len(), 4, "round robin");
 }
 
@@ -74,7 +83,13 @@ fn the_order_of_the_file_does_not_matter() {
     let (origins, _) = servers(&[""; 3]);
     let named = |order: [usize; 3]| {
         let name = |at: usize| ["x", "y", "z"][at];
-        let one = |at: usize| format!("{{ name = \"{}\", address = \"{}\" }}", name(at), origins[at].address());
+        let one = |at: usize| {
+            format!(
+                "{{ name = \"{}\", address = \"{}\" }}",
+                name(at),
+                origins[at].address()
+            )
+        };
         Setup::before_servers(order.map(one).into()).backend("balance = { hash = \"path\" }")
     };
     let (one, other) = (Proxy::start(&named([0, 1, 2])), Proxy::start(&named([2, 0, 1])));
@@ -138,7 +153,11 @@ fn first_and_sticky_use_one_server() {
             });
         } else {
             for _ in 0..20 {
-                assert_eq!(place(&origins, || drop(with(&proxy, ""))), 1, "there is no way back");
+                assert_eq!(
+                    place(&origins, || drop(with(&proxy, ""))),
+                    1,
+                    "there is no way back"
+                );
             }
         }
     }
@@ -156,10 +175,14 @@ fn backups_stand_in() {
         eventually("a is not used any more", || {
             (place(&origins, || drop(with(&proxy, ""))) != 0).then_some(())
         });
-        let now: BTreeSet<_> = (0..8).map(|_| place(&origins, || drop(with(&proxy, "")))).collect();
+        let now: BTreeSet<_> = (0..8)
+            .map(|_| place(&origins, || drop(with(&proxy, ""))))
+            .collect();
         assert_eq!(now.into_iter().collect::<Vec<_>>(), used, "allbackups = {all}");
         ctl(&proxy, &["set", "server", "app/a", "state", "ready"]).expect("done");
-        eventually("a is used again", || (place(&origins, || drop(with(&proxy, ""))) == 0).then_some(()));
+        eventually("a is used again", || {
+            (place(&origins, || drop(with(&proxy, ""))) == 0).then_some(())
+        });
     }
 }
 
@@ -188,16 +211,24 @@ fn a_cookie_binds_a_client() {
     assert!(bound.contains(&(0, "srv=one".to_owned())), "{bound:?}");
     let follow = |cookie: &str| {
         let mut response = None;
-        let at = place(&origins, || response = Some(with(&proxy, &format!("Cookie: x=1; {cookie}\r\n"))));
+        let at = place(&origins, || {
+            response = Some(with(&proxy, &format!("Cookie: x=1; {cookie}\r\n")))
+        });
         (at, cookie_of(&response.expect("asked")))
     };
     for (at, cookie) in bound.iter().chain(&bound) {
         assert_eq!(follow(cookie), (*at, None), "followed, and not set again");
     }
-    let (_, home) = bound.iter().find(|(at, _)| *at == 2).expect("all have had one").clone();
+    let (_, home) = bound
+        .iter()
+        .find(|(at, _)| *at == 2)
+        .expect("all have had one")
+        .clone();
     ctl(&proxy, &["set", "server", "app/c", "state", "drain"]).expect("done");
     eventually("c gets no new client", || {
-        let at: Vec<_> = (0..8).map(|_| place(&origins, || drop(with(&proxy, "")))).collect();
+        let at: Vec<_> = (0..8)
+            .map(|_| place(&origins, || drop(with(&proxy, ""))))
+            .collect();
         (!at.contains(&2)).then_some(())
     });
     assert_eq!(follow(&home), (2, None), "who was there stays (AC-42)");
@@ -209,7 +240,12 @@ fn a_cookie_binds_a_client() {
     let (_, new) = follow("srv=nobody");
     assert!(new.is_some(), "who names nobody is bound anew");
     let counted = metrics(&proxy);
-    let missed = |cause| counted.sum("backend_cookies_missed_total", &[("proxy", "app"), ("cause", cause)]);
+    let missed = |cause| {
+        counted.sum(
+            "backend_cookies_missed_total",
+            &[("proxy", "app"), ("cause", cause)],
+        )
+    };
     assert_eq!(missed("unknown"), 1.0);
     assert!(missed("unavailable") >= 1.0);
     let followed = counted.sum("backend_choices_total", &[("proxy", "app"), ("source", "cookie")]);
@@ -223,7 +259,10 @@ fn a_cookie_gives_way_to_a_failure() {
     let proxy = Proxy::start(&setup.backend("balance = \"roundrobin\"\ncookie = { name = \"srv\" }"));
     origins[0].crash();
     let response = with(&proxy, "Cookie: srv=one\r\n");
-    assert_eq!((response.status, cookie_of(&response).as_deref()), (200, Some("srv=two")));
+    assert_eq!(
+        (response.status, cookie_of(&response).as_deref()),
+        (200, Some("srv=two"))
+    );
 }
 
 /// LB-51.
