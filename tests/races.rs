@@ -18,16 +18,20 @@ use forebay::shared::key::{KeySecret, Parts, PoolKey};
 use forebay::shared::pool::{Pool, Ticket};
 use forebay::shared::slots::{Occupancy, Release, Slots};
 use forebay::sync::{Arc, AtomicU32, Mutex, Ordering, thread};
-use std::collections::VecDeque;
 
 #[cfg(not(feature = "loom"))]
 #[path = "races/composition.rs"]
 mod composition;
 #[cfg(not(feature = "loom"))]
+#[path = "races/crowd.rs"]
+mod crowd;
+#[cfg(not(feature = "loom"))]
 #[path = "races/drain.rs"]
 mod drain;
 #[path = "races/pools.rs"]
 mod pools;
+#[path = "races/queues.rs"]
+mod queues;
 
 const OWNER: WorkerId = WorkerId(0);
 const THIEF: WorkerId = WorkerId(1);
@@ -133,121 +137,6 @@ fn slots_are_never_more_than_the_limit() {
                 served: 0,
                 waiting: 0
             }
-        );
-    });
-}
-
-/// The smallest queue that follows the rules of [`Slots`].
-struct Line {
-    slots: Slots,
-    limit: u32,
-    queue: Mutex<VecDeque<u32>>,
-    /// Who got a slot out of the queue, and has not left yet.
-    granted: Mutex<Vec<u32>>,
-    served_at_all: AtomicU32,
-}
-
-impl Line {
-    fn new(limit: u32) -> Self {
-        Line {
-            slots: Slots::new(),
-            limit,
-            queue: Mutex::default(),
-            granted: Mutex::default(),
-            served_at_all: AtomicU32::new(0),
-        }
-    }
-
-    /// Takes a slot and leaves at once, or waits.
-    fn come(&self, who: u32) {
-        if self.slots.take(self.limit) {
-            self.served_at_all.fetch_add(1, Ordering::Relaxed);
-            return self.leave();
-        }
-        let mut queue = self.queue.lock();
-        queue.push_back(who);
-        let found = self.slots.enter();
-        if found.served < self.limit && self.slots.take_for_waiter(self.limit) {
-            let first = queue.pop_front();
-            drop(queue);
-            self.granted.lock().extend(first);
-        }
-    }
-
-    fn leave(&self) {
-        while self.slots.release() == Release::Owed {
-            let mut queue = self.queue.lock();
-            if let Some(first) = queue.pop_front() {
-                self.slots.hand_over();
-                drop(queue);
-                return self.granted.lock().push(first);
-            }
-        }
-    }
-
-    fn cancel(&self, who: u32) {
-        let mut queue = self.queue.lock();
-        if let Some(at) = queue.iter().position(|&waiter| waiter == who) {
-            queue.remove(at);
-            self.slots.leave();
-            self.served_at_all.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Those who were granted a slot use it and leave, until nobody is.
-    fn finish(&self) {
-        loop {
-            let Some(_) = self.granted.lock().pop() else {
-                return;
-            };
-            self.served_at_all.fetch_add(1, Ordering::Relaxed);
-            self.leave();
-        }
-    }
-}
-
-/// Nobody waits beside a free slot; every waiter ends once.
-#[test]
-fn nobody_waits_beside_a_free_slot() {
-    explore(|| {
-        let line = Arc::new(Line::new(1));
-        together(&line, 3, Line::come);
-        line.finish();
-        assert_eq!(
-            line.slots.occupancy(),
-            Occupancy {
-                served: 0,
-                waiting: 0
-            }
-        );
-        assert_eq!(line.served_at_all.load(Ordering::Relaxed), 3);
-    });
-}
-
-/// The same while the first of two waiters gives up.
-#[test]
-fn a_waiter_that_gives_up_takes_no_slot_with_it() {
-    explore(|| {
-        let line = Arc::new(Line::new(1));
-        assert!(line.slots.take(1));
-        line.come(1);
-        together(&line, 3, |line, number| match number {
-            0 => line.leave(),
-            1 => line.cancel(1),
-            _ => line.come(2),
-        });
-        line.finish();
-        assert_eq!(
-            line.slots.occupancy(),
-            Occupancy {
-                served: 0,
-                waiting: 0
-            }
-        );
-        assert_eq!(
-            line.served_at_all.load(Ordering::Relaxed),
-            2,
-            "one served or cancelled, the other served"
         );
     });
 }

@@ -6,9 +6,17 @@
 #[allow(dead_code, reason = "the bench looks at all of them")]
 mod scenarios;
 
+#[path = "../examples/balancers.rs"]
+#[allow(dead_code, reason = "the example prints more")]
+mod balancers;
+
 use forebay::decide::balance::Algorithm;
+use forebay::decide::balance::hash::{Affinity, Hash, Mapping, Otherwise};
 use forebay::decide::reuse::{CloseReason, Descriptors, KeepRule, Mode, OpenReason, Sharing};
-use forebay::sim::{Clients, Cluster, Estimate, Lent, Load, Report, Span, VirtualServer};
+use forebay::shared::table::{Admin, Queueing};
+use forebay::sim::{
+    Change, Clients, Cluster, Estimate, Lent, Load, Report, ScriptedRequest, Span, Tally, VirtualServer,
+};
 use scenarios::SECOND;
 use std::num::NonZeroU64;
 
@@ -85,8 +93,136 @@ fn limits_hold_where_everything_is_short() {
 
         let mut cluster = busy();
         cluster.servers.iter_mut().for_each(|server| server.limit = 1);
-        assert!(run(&cluster, seed).total().refused > 0);
+        let total = run(&cluster, seed).total();
+        assert!(total.waited > total.requests / 2 && total.refused == 0, "{total}");
     }
+}
+
+/// Q-5…15, whatever is short: slots, places in a queue, time, patience, servers. The invariants of a run do the looking.
+#[test]
+fn nothing_is_broken_where_requests_wait() {
+    let mut seen = Tally::default();
+    let mut seed = 0;
+    for balance in [Algorithm::Random(2), Algorithm::RoundRobin, Algorithm::LeastConn] {
+        for (limit, minconn) in [(1, 0), (3, 0), (6, 1)] {
+            for (queue_max, tied) in [(None, 0), (None, 30), (Some(2), 30)] {
+                let mut cluster = busy();
+                cluster.balance = balance;
+                for server in &mut cluster.servers {
+                    server.limit = limit;
+                    server.queueing = Queueing {
+                        minconn,
+                        fullconn: 40,
+                        queue_max,
+                    };
+                    server.service = Span::Exponential { mean: 9_000 };
+                }
+                cluster.waiting.tied = tied;
+                cluster.waiting.timeout = 60_000;
+                cluster.waiting.leaves_after = Some(Span::Exponential { mean: 150_000 });
+                cluster.changes = going_and_coming(5);
+                seed += 1;
+                seen += run(&cluster, seed).total();
+            }
+        }
+    }
+    let Tally {
+        waited,
+        timed_out,
+        left,
+        sent_back,
+        refused,
+        ..
+    } = seen;
+    assert!(
+        [waited, timed_out, left, sent_back, refused]
+            .iter()
+            .all(|some| *some > 100),
+        "{seen}"
+    );
+}
+
+/// Servers go one after the other until none is left, and come back in another order; twice.
+fn going_and_coming(servers: u16) -> Vec<Change> {
+    let going = (0..servers).map(|server| (server, Admin::Maint));
+    let drained = (0..servers).map(|server| (server, Admin::Drain));
+    let coming = (0..servers).rev().map(|server| (server, Admin::Ready));
+    let once = going.chain(coming.clone()).chain(drained).chain(coming);
+    let at = |(place, (server, state))| Change {
+        at: 300_000 + place * 60_000,
+        server,
+        state,
+    };
+    (0_u64..).zip(once).map(at).collect()
+}
+
+fn script(of: &[(u64, u32)]) -> Load {
+    Load::Script(
+        of.iter()
+            .map(|&(at, client)| ScriptedRequest { at, client })
+            .collect(),
+    )
+}
+
+/// One server that is busy with the first for 2 s, and five who wait for it.
+fn six_for_one_slot() -> Cluster {
+    let mut server = VirtualServer::answering(Span::Constant(2 * SECOND));
+    server.limit = 1;
+    let mut cluster = Cluster::new(2, 1, server);
+    cluster.load = script(&[(0, 0), (1, 1), (2, 2), (3, 3), (4, 4), (5, 5)]);
+    cluster.waiting.timeout = SECOND;
+    cluster
+}
+
+/// AC-25, Q-13: the last server goes, and those who wait are refused at once, not after the timeout.
+#[test]
+fn who_waits_for_the_last_server_is_refused_when_it_goes() {
+    let mut cluster = six_for_one_slot();
+    cluster.changes = vec![Change {
+        at: SECOND / 2,
+        server: 0,
+        state: Admin::Maint,
+    }];
+    let report = run(&cluster, 1);
+    let first = report.between(0..1);
+    assert_eq!(
+        (first.waited, first.sent_back, first.refused, first.timed_out),
+        (5, 5, 5, 0)
+    );
+    assert_eq!(report.served_by, [1]);
+}
+
+/// AC-26, Q-14: after `timeout-queue`, and not before.
+#[test]
+fn who_waits_too_long_is_refused() {
+    let mut cluster = six_for_one_slot();
+    cluster.waiting.timeout = SECOND;
+    let report = run(&cluster, 1);
+    assert_eq!(
+        (report.between(0..1).timed_out, report.between(1..2).timed_out),
+        (0, 5)
+    );
+    cluster.waiting.timeout = SECOND - 3;
+    let report = run(&cluster, 1);
+    assert_eq!(
+        (report.between(0..1).timed_out, report.between(1..2).timed_out),
+        (2, 3)
+    );
+}
+
+/// AC-27, Q-14: a client that leaves takes no slot with it.
+#[test]
+fn a_client_that_leaves_the_queue_takes_no_slot() {
+    let mut cluster = six_for_one_slot();
+    cluster.waiting.timeout = 10 * SECOND;
+    cluster.waiting.leaves_after = Some(Span::Constant(3 * SECOND));
+    let report = run(&cluster, 1);
+    assert_eq!((report.total().left, report.served_by), (4, vec![2]));
+    assert_eq!(
+        report.delays.most(),
+        2 * SECOND + 99,
+        "and 100 µs to connect, less 1 to come"
+    );
 }
 
 /// AC-15, POOL-14: a multiplexed connection is one client's as long as it carries a stream, and anybody's after that.
@@ -215,4 +351,78 @@ fn without_sharing_nothing_is_taken_over() {
     let total = run(&cluster, 1).total();
     assert_eq!(total.taken_over, 0);
     assert!(total.opened_for(OpenReason::SharingOff) > 0, "{total}");
+}
+
+/// Every algorithm before servers that fill up and go: whoever waits ends once, and nobody beside a free slot.
+#[test]
+fn every_algorithm_keeps_the_invariants() {
+    let hash = |bound, affinity| {
+        Algorithm::Hash(Hash {
+            mapping: Mapping::Consistent,
+            bound,
+            affinity,
+            otherwise: Otherwise::RoundRobin,
+        })
+    };
+    for balance in [
+        Algorithm::Random(2),
+        Algorithm::RoundRobin,
+        Algorithm::LeastConn,
+        Algorithm::First,
+        Algorithm::Sticky,
+        hash(None, Affinity::Always),
+        hash(Some(150), Affinity::Maxconn),
+        hash(None, Affinity::Maxqueue),
+    ] {
+        let mut cluster = busy();
+        cluster.balance = balance;
+        cluster.servers.iter_mut().for_each(|server| {
+            server.limit = 3;
+            server.queueing.queue_max = Some(4);
+        });
+        let change = |at, server, state| Change { at, server, state };
+        cluster.changes = vec![
+            change(SECOND / 2, 0, Admin::Maint),
+            change(SECOND, 1, Admin::Drain),
+            change(3 * SECOND / 2, 0, Admin::Ready),
+            change(2 * SECOND, 1, Admin::Ready),
+        ];
+        for seed in 0..3 {
+            let report = run(&cluster, seed);
+            assert!(report.total().requests > 1_000, "{balance:?}: {report}");
+        }
+    }
+}
+
+/// The picture of `examples/balancers.rs` shows what it is there for.
+#[test]
+fn one_slow_server_under_each_balancer() {
+    let shown = balancers::all();
+    let of = |name: &str| {
+        shown
+            .iter()
+            .find(|shown| shown.name == name)
+            .expect("it is drawn")
+    };
+    let (least, turns) = (of("leastconn"), of("roundrobin"));
+    assert!(
+        least.slow_share < turns.slow_share,
+        "it gets less where its load is looked at"
+    );
+    assert!(least.mean_delay < turns.mean_delay && least.requests >= turns.requests);
+    assert!(
+        of("hash").mean_delay > of("hash, bound 125").mean_delay,
+        "a bound spreads what is hot"
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("balancers.svg");
+    balancers::draw(&path, &shown).expect("it is drawn");
+    let picture = std::fs::read_to_string(path).expect("it is there");
+    for shown in &shown {
+        assert!(
+            picture.contains(shown.name),
+            "{} is not in the picture",
+            shown.name
+        );
+    }
 }

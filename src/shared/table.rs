@@ -243,6 +243,16 @@ impl<C> BackendTable<C> {
         }
     }
 
+    /// Whether the algorithm ties a request with that hash, or without one, to its server: then it does not join those
+    /// who wait for any.
+    pub fn ties(&self, number: Option<u64>) -> bool {
+        match self.native.algorithm {
+            Algorithm::Sticky => true,
+            Algorithm::Hash(_) => number.is_some(),
+            Algorithm::Random(_) | Algorithm::RoundRobin | Algorithm::LeastConn | Algorithm::First => false,
+        }
+    }
+
     /// Whether a server may have a request that names it: it is not in maintenance. Unlike a balanced request, one that
     /// is tied to a server goes there although it drains (AC-42).
     pub fn takes_tied(&self, server: ServerIndex) -> bool {

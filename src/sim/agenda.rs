@@ -24,6 +24,14 @@ pub(super) enum Step {
     Answered(u32),
     /// The purge timer of this server.
     Purge(u16),
+    /// This wait has ended, and its worker is told.
+    Told(u64),
+    /// The time of this wait is up.
+    Expired(u64),
+    /// The client of this wait has left.
+    Left(u64),
+    /// This change of the cluster; of no worker.
+    Change(u32),
 }
 
 /// Events to come.

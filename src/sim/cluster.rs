@@ -4,6 +4,7 @@ use super::random::Span;
 use crate::decide::balance::{Algorithm, SERVERS_MAX};
 use crate::decide::reuse::{Figures, Mode, Override, Sharing};
 use crate::decide::settings::{Micros, PoolSettings};
+use crate::shared::table::{Admin, Queueing};
 use std::num::NonZeroU64;
 
 /// A proxy between clients and servers. [`Cluster::run`] runs it.
@@ -19,6 +20,10 @@ pub struct Cluster {
     pub servers: Vec<VirtualServer>,
     /// Who chooses among them.
     pub balance: Algorithm,
+    /// What becomes of a request that finds no slot.
+    pub waiting: Patience,
+    /// What the operator does meanwhile, in order of time.
+    pub changes: Vec<Change>,
     /// The configured pool, as a backend has it; `name` and `source` are not looked at.
     pub pool: PoolSettings,
     /// Whether the estimate of need is in force.
@@ -51,6 +56,31 @@ pub struct Costs {
     pub open: Micros,
     /// One that is taken over, besides.
     pub takeover: Micros,
+    /// The end of a wait, before the request goes on.
+    pub grant: Micros,
+}
+
+/// What becomes of a request that finds no slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// It waits so long (`timeout-queue`, Q-14), and is refused.
+    pub timeout: Micros,
+    /// Its client leaves if it waits longer than this, drawn for each wait; `None`: it stays.
+    pub leaves_after: Option<Span>,
+    /// Of a hundred requests so many need one server, that of the client's number modulo theirs, as long as its queue
+    /// takes them in. 0…100.
+    pub tied: u8,
+}
+
+/// The operator's word about a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// When.
+    pub at: Micros,
+    /// About which one.
+    pub server: u16,
+    /// What it is from then on.
+    pub state: Admin,
 }
 
 /// One server.
@@ -62,8 +92,10 @@ pub struct VirtualServer {
     pub closes_after: Option<u32>,
     /// Requests that one connection carries at a time: 1 for HTTP/1, more for a multiplexed one.
     pub streams: u32,
-    /// The most that hold a slot; who comes then is refused, since there is no queue yet.
+    /// The most that hold a slot; who comes then waits. `u32::MAX` for no limit.
     pub limit: u32,
+    /// How the limit moves, and how many may wait for this server and no other.
+    pub queueing: Queueing,
     /// The user's weight, 0…256.
     pub weight: u16,
 }
@@ -123,7 +155,7 @@ pub struct Phase {
 
 impl Cluster {
     /// So many workers before `servers` equal ones, with the proxy's defaults: `reuse = "safe"`, `pool-low-conn` 0,
-    /// purge every 5 s, random of two. A connect takes 100 µs, workers cost nothing, nobody asks yet, and the run ends
+    /// purge every 5 s, random of two, 5 s in a queue. A connect takes 100 µs, workers cost nothing, nobody asks yet, and the run ends
     /// after 10 s.
     pub fn new(workers: u16, servers: usize, server: VirtualServer) -> Self {
         Cluster {
@@ -132,6 +164,12 @@ impl Cluster {
             connect: 100,
             servers: vec![server; servers],
             balance: Algorithm::Random(2),
+            waiting: Patience {
+                timeout: 5_000_000,
+                leaves_after: None,
+                tied: 0,
+            },
+            changes: Vec::new(),
             pool: PoolSettings {
                 mode: Mode::Safe,
                 overriding: Override::Refused,
@@ -164,6 +202,16 @@ impl Cluster {
             self.servers.iter().all(|server| server.streams > 0),
             "a connection carries a stream at least"
         );
+        assert!(
+            self.servers.iter().all(|server| server.limit > 0),
+            "a server takes one request at least"
+        );
+        assert!(
+            self.changes
+                .iter()
+                .all(|change| usize::from(change.server) < self.servers.len()),
+            "a change is about a server"
+        );
         if let Load::Clients(clients) = &self.load {
             let streams = u64::from(clients.count) * u64::from(clients.streams);
             assert!(streams <= u64::from(u32::MAX), "at most 2³² streams");
@@ -183,6 +231,7 @@ impl VirtualServer {
             closes_after: None,
             streams: 1,
             limit: u32::MAX,
+            queueing: Queueing::default(),
             weight: 1,
         }
     }

@@ -15,11 +15,15 @@ pub enum Invariant {
     StrictLimit,
     /// No server serves more requests than its limit.
     Slots,
+    /// Nobody waits beside a free slot of a server that would serve it.
+    NobodyWaitsBesideAFreeSlot,
+    /// Every wait ends once, and its worker is told once.
+    WaitsEndOnce,
     /// A connection does not carry more streams than it can.
     Streams,
     /// Under `safe` and `never` no two clients have streams on one connection at the same time (POOL-14).
     OneClientAtATime,
-    /// When nobody asks any more, nothing is used, and when the pools are drained, nothing is left.
+    /// When nobody asks any more, nothing is used, nobody waits, and when the pools are drained, nothing is left.
     AllDrains,
 }
 

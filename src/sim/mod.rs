@@ -4,7 +4,7 @@
 //! clients, on one thread, in virtual time. What decides is the code of production and not a model of it:
 //! [`Pool`](crate::shared::pool::Pool) (search, take-over, parking, purge, eviction), [`reuse`](crate::decide::reuse),
 //! the balancers behind [`BackendTable`](crate::shared::table::BackendTable), the
-//! [`Slots`](crate::shared::slots::Slots). What is modelled, and simple on purpose:
+//! [`Slots`](crate::shared::slots::Slots), the [queues](crate::shared::queue). What is modelled, and simple on purpose:
 //!
 //! - A worker does one thing after another, in the order in which they came, and each takes the time that [`Costs`]
 //!   says. There are no turns of a loop.
@@ -34,6 +34,7 @@
 //! | `cluster` | what is simulated, as plain data |
 //! | `run` | the loop: events in virtual time, workers that are busy, clients that come back |
 //! | `request`, `release` | what a worker does for a request, and after a response |
+//! | `waiting` | choose, take a slot or wait for one, give it back |
 //! | `connections` | where each connection is, and what must hold of it |
 //! | `agenda`, `random` | what comes next; chance |
 //! | `report`, `invariant` | what was seen |
@@ -47,11 +48,14 @@ mod release;
 mod report;
 mod request;
 mod run;
+mod waiting;
 
-pub use cluster::{Clients, Cluster, Costs, Estimate, Load, Phase, ScriptedRequest, VirtualServer};
+pub use cluster::{
+    Change, Clients, Cluster, Costs, Estimate, Load, Patience, Phase, ScriptedRequest, VirtualServer,
+};
 pub use invariant::{Broken, Invariant};
 pub use random::Span;
-pub use report::{Decision, Lent, Report, Second, Tally};
+pub use report::{Decision, Delays, Lent, Report, Second, Tally};
 
 use run::Run;
 

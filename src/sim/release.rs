@@ -9,7 +9,6 @@ use crate::decide::reuse::{self, CloseReason, Counted, Cut, Mode, Present, Prove
 use crate::decide::settings::Micros;
 use crate::policy::{ServerIndex, WorkerId};
 use crate::shared::pool::{PurgeTimer, Refused, Ticket};
-use crate::shared::slots::Release;
 
 /// Idle private connections of one client at most, as a listener has it by default.
 const SESSION_PRIVATE_MAX: usize = 5;
@@ -37,25 +36,12 @@ impl Run<'_> {
         } else if self.cluster.pool.mode >= Mode::Aggressive {
             self.offer(name);
         }
-        self.leave(server)?;
+        self.leave(server);
         self.check(server)?;
         self.clients[client as usize].on_their_way -= 1;
         self.end_session(client)?;
         self.think(worker, stream, cost);
         Ok(cost)
-    }
-
-    /// Gives a slot back.
-    pub(super) fn leave(&mut self, server: ServerIndex) -> Result<(), Broken> {
-        let left = self.table.at(server).server.slots.release();
-        self.table.changed(server);
-        match left {
-            Release::Lowered => Ok(()),
-            Release::Owed => {
-                let seen = format!("a slot of server {} is owed, and nobody waits", server.0);
-                Err(self.broken((Invariant::Slots, seen)))
-            }
-        }
     }
 
     /// The last request on a connection is over: it is parked, left to its client, or closed (POOL-32).
@@ -270,6 +256,11 @@ impl Run<'_> {
             }
             self.nothing_left(server)?;
         }
+        let queued = self.table.queued();
+        if queued > 0 {
+            let seen = format!("{queued} wait in the backend's queue");
+            return Err(self.broken((Invariant::AllDrains, seen)));
+        }
         Ok(())
     }
 
@@ -282,11 +273,15 @@ impl Run<'_> {
             total,
             there.in_all(),
             entry.slots.served(),
+            entry.slots.waiting(),
         ];
-        if left == [0; 5] {
+        if left == [0; 6] {
             return Ok(());
         }
-        let seen = format!("server {}: {left:?} used, idle, in all, open, served", server.0);
+        let seen = format!(
+            "server {}: {left:?} used, idle, in all, open, served, waiting",
+            server.0
+        );
         Err(self.broken((Invariant::AllDrains, seen)))
     }
 }

@@ -18,6 +18,10 @@ pub struct Report {
     pub taken_by: Vec<u64>,
     /// Connections that each worker has lost to others.
     pub given_by: Vec<u64>,
+    /// Requests that each server has had.
+    pub served_by: Vec<u64>,
+    /// How long those who waited and got a slot have waited.
+    pub delays: Delays,
     /// The first decisions ([`Cluster::decisions_max`](super::Cluster::decisions_max)).
     pub decisions: Vec<Decision>,
 }
@@ -46,8 +50,16 @@ pub struct Tally {
     pub taken_over: u64,
     /// Of these, by one more stream of a busy connection.
     pub joined: u64,
-    /// Requests that got nothing: no slot, or no connection under `strict-maxconn`.
+    /// Requests that got nothing: no server, or no connection under `strict-maxconn`.
     pub refused: u64,
+    /// Requests that had to wait for a slot.
+    pub waited: u64,
+    /// Those whose time was up meanwhile.
+    pub timed_out: u64,
+    /// Those whose client left meanwhile.
+    pub left: u64,
+    /// Waits that were sent back to choose again.
+    pub sent_back: u64,
     opened: [u64; OpenReason::COUNT],
     closed: [u64; CloseReason::COUNT],
 }
@@ -141,6 +153,72 @@ impl Tally {
     }
 }
 
+/// Times in µs, counted in buckets an eighth of a power of two wide.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delays {
+    buckets: Vec<u64>,
+    count: u64,
+    sum: u128,
+    most: Micros,
+}
+
+/// Buckets of one power of two, and the bits that tell them apart.
+const PARTS: u64 = 8;
+const PART_BITS: u32 = PARTS.trailing_zeros();
+
+impl Delays {
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The longest.
+    pub fn most(&self) -> Micros {
+        self.most
+    }
+
+    /// Of all; 0 without any.
+    pub fn mean(&self) -> Micros {
+        (self.sum / u128::from(self.count.max(1))) as Micros
+    }
+
+    /// So many of a hundred are at most this long, to an eighth; 0 without any.
+    pub fn percentile(&self, percent: u32) -> Micros {
+        let below = (self.count * u64::from(percent)).div_ceil(100);
+        let mut seen = 0;
+        let bucket = self.buckets.iter().position(|count| {
+            seen += count;
+            seen >= below
+        });
+        bucket.map_or(0, |bucket| end_of(bucket as u64).min(self.most))
+    }
+
+    pub(super) fn add(&mut self, delay: Micros) {
+        let bucket = bucket_of(delay) as usize;
+        if self.buckets.len() <= bucket {
+            self.buckets.resize(bucket + 1, 0);
+        }
+        self.buckets[bucket] += 1;
+        self.count += 1;
+        self.sum += u128::from(delay);
+        self.most = self.most.max(delay);
+    }
+}
+
+fn bucket_of(delay: Micros) -> u64 {
+    let shift = delay.max(1).ilog2().saturating_sub(PART_BITS);
+    u64::from(shift) * PARTS + (delay >> shift)
+}
+
+/// The longest in a bucket.
+fn end_of(bucket: u64) -> Micros {
+    if bucket < 2 * PARTS {
+        return bucket;
+    }
+    let shift = bucket / PARTS - 1;
+    ((bucket % PARTS + PARTS + 1) << shift) - 1
+}
+
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.requests += other.requests;
@@ -148,6 +226,10 @@ impl AddAssign for Tally {
         self.taken_over += other.taken_over;
         self.joined += other.joined;
         self.refused += other.refused;
+        self.waited += other.waited;
+        self.timed_out += other.timed_out;
+        self.left += other.left;
+        self.sent_back += other.sent_back;
         let add =
             |sum: &mut [u64], more: &[u64]| sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
         add(&mut self.opened, &other.opened);
@@ -165,6 +247,14 @@ impl fmt::Display for Report {
             "at the end: {} used, {} idle, {} needed",
             last.used, last.idle, last.need
         )?;
+        if self.delays.count() > 0 {
+            let [half, most] = [50, 99].map(|percent| self.delays.percentile(percent));
+            writeln!(
+                f,
+                "delay in queues: {half} µs at the median, {most} at the 99th percentile, {} at most",
+                self.delays.most()
+            )?;
+        }
         writeln!(f, "taken over by {:?} from {:?}", self.taken_by, self.given_by)?;
         self.decisions
             .iter()
@@ -184,6 +274,13 @@ impl fmt::Display for Tally {
             self.joined,
             self.refused
         )?;
+        if self.waited > 0 {
+            writeln!(
+                f,
+                "waited {}: {} timed out, {} left, {} sent back",
+                self.waited, self.timed_out, self.left, self.sent_back
+            )?;
+        }
         write!(f, "opened {}", self.opened())?;
         for reason in OpenReason::ALL
             .iter()
@@ -249,6 +346,8 @@ mod tests {
             seconds: vec![second(10, 5), second(10, 9), second(20, 20)],
             taken_by: Vec::new(),
             given_by: Vec::new(),
+            served_by: Vec::new(),
+            delays: Delays::default(),
             decisions: Vec::new(),
         };
         let total = report.total();
@@ -257,5 +356,28 @@ mod tests {
         assert_eq!(report.between(1..9).opened_for(OpenReason::None), 1);
         assert_eq!(report.between(1..2).of_requests(1, 1_000), 100.0);
         assert_eq!(Tally::default().reuse_percent(), 0.0);
+    }
+
+    #[test]
+    fn delays_are_known_to_an_eighth() {
+        let mut delays = Delays::default();
+        assert_eq!((delays.percentile(99), delays.mean(), delays.most()), (0, 0, 0));
+        (0..1000).for_each(|delay| delays.add(delay));
+        assert_eq!((delays.count(), delays.mean(), delays.most()), (1000, 499, 999));
+        for percent in [1, 50, 90, 99] {
+            let (exact, found) = (u64::from(percent) * 10 - 1, delays.percentile(percent));
+            assert!(
+                found >= exact && found <= exact + exact / 8 + 1,
+                "{percent}: {found}"
+            );
+        }
+        for delay in [0, 1, 7, 8, 15, 16, 17, 31, 32, 1 << 40] {
+            let end = end_of(bucket_of(delay));
+            assert!(
+                end >= delay && bucket_of(end) == bucket_of(delay),
+                "{delay}: {end}"
+            );
+            assert_eq!(bucket_of(end + 1), bucket_of(delay) + 1);
+        }
     }
 }

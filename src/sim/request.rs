@@ -1,10 +1,11 @@
-//! What a worker does for a request: a server, a slot, a connection.
+//! What a worker does for a request that has a slot: a connection.
 
 use super::agenda::Step;
 use super::connections::{Name, Place};
 use super::invariant::{Broken, Invariant};
 use super::report::{Decision, Lent};
 use super::run::{Exchange, Run};
+use super::waiting::{Acquired, Asking};
 use crate::decide::reuse::{self, CloseReason, Gate, Mode, OpenReason, Retryable, Wanted, siblings};
 use crate::decide::settings::Micros;
 use crate::policy::{Draw, ServerIndex, WorkerId};
@@ -22,16 +23,39 @@ impl Run<'_> {
         stream: Option<u32>,
     ) -> Result<Micros, Broken> {
         self.asked += 1;
-        let costs = self.cluster.costs;
-        let lent = match self.choose()? {
-            Some(server) => self.lend(worker, client, server)?.map(|lent| (server, lent)),
-            None => None,
+        let asking = self.asking(worker, client, stream);
+        let cost = self.cluster.costs.request;
+        match self.acquire(asking)? {
+            Acquired::Slot(server) => self.send(asking, server, cost),
+            Acquired::Waits => Ok(cost),
+            Acquired::Nothing => Ok(self.refuse(asking, cost)),
+        }
+    }
+
+    /// A refused client comes again later.
+    pub(super) fn refuse(&mut self, asking: Asking, cost: Micros) -> Micros {
+        self.tally.refused += 1;
+        self.think(asking.worker, asking.stream, cost + AFTER_A_REFUSAL);
+        cost
+    }
+
+    /// Goes on with a slot of that server; `cost` is what it has cost so far.
+    pub(super) fn send(
+        &mut self,
+        asking: Asking,
+        server: ServerIndex,
+        cost: Micros,
+    ) -> Result<Micros, Broken> {
+        let Asking {
+            worker,
+            client,
+            stream,
+            ..
+        } = asking;
+        let Some((connection, lent)) = self.lend(worker, client, server)? else {
+            return Ok(self.refuse(asking, cost));
         };
-        let Some((server, (connection, lent))) = lent else {
-            self.tally.refused += 1;
-            self.think(worker, stream, costs.request + AFTER_A_REFUSAL);
-            return Ok(costs.request);
-        };
+        self.report.served_by[server.at()] += 1;
         let state = &mut self.clients[client as usize];
         state.requests += 1;
         state.on_their_way += 1;
@@ -43,7 +67,8 @@ impl Run<'_> {
         }) as u32;
         self.tell(worker, client, server, connection, lent);
         self.check(server)?;
-        let cost = costs.request
+        let costs = self.cluster.costs;
+        let cost = cost
             + match lent {
                 Lent::Opened(_) => costs.open,
                 Lent::TakenOver(_) => costs.takeover,
@@ -72,24 +97,6 @@ impl Run<'_> {
         let at = self.now + self.service(server);
         self.agenda.enter(at, worker, Step::Answered(exchange));
         Ok(0)
-    }
-
-    /// A server, and a slot of it.
-    fn choose(&mut self) -> Result<Option<ServerIndex>, Broken> {
-        let Some(server) = self.table.pick(None, &mut self.dice).server else {
-            return Ok(None);
-        };
-        let entry = self.table.at(server);
-        if !entry.server.slots.take(entry.limit) {
-            self.table.changed(server);
-            return Ok(None);
-        }
-        let served = entry.server.slots.served();
-        if served > entry.limit {
-            let seen = format!("server {} serves {served} of {}", server.0, entry.limit);
-            return Err(self.broken((Invariant::Slots, seen)));
-        }
-        Ok(Some(server))
     }
 
     /// A connection for a request (POOL-10); `None`: there is no place for one, and the slot is given back.
@@ -124,7 +131,7 @@ impl Run<'_> {
                 Ok(Some((connection, Lent::Opened(reason))))
             }
             Err(_) => {
-                self.leave(server)?;
+                self.leave(server);
                 Ok(None)
             }
         }

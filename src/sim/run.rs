@@ -5,7 +5,8 @@ use super::cluster::There;
 use super::connections::{Connections, Name, Wrong};
 use super::invariant::{Broken, Invariant};
 use super::random::Dice;
-use super::report::{Report, Second, Tally};
+use super::report::{Delays, Report, Second, Tally};
+use super::waiting::{Ended, Waits};
 use super::{Cluster, Load};
 use crate::decide::reuse::Descriptors;
 use crate::decide::settings::Micros;
@@ -25,11 +26,12 @@ pub(super) struct Run<'c> {
     pub(super) now: Micros,
     pub(super) agenda: Agenda,
     pub(super) dice: Dice,
-    pub(super) table: BackendTable<Name>,
+    pub(super) table: Arc<BackendTable<Name>>,
     pub(super) key: PoolKey,
     pub(super) clients: Vec<Client>,
     pub(super) connections: Connections,
     pub(super) exchanges: Slab<Exchange>,
+    pub(super) waits: Waits,
     /// By worker and server: whether the purge timer runs.
     pub(super) armed: Vec<bool>,
     /// Requests so far.
@@ -91,6 +93,7 @@ impl<'c> Run<'c> {
                 .collect(),
             connections: Connections::new(cluster.servers.len()),
             exchanges: Slab::new(),
+            waits: Waits::default(),
             armed: vec![false; workers * cluster.servers.len()],
             asked: 0,
             tally: Tally::default(),
@@ -99,6 +102,8 @@ impl<'c> Run<'c> {
                 seconds: Vec::new(),
                 taken_by: vec![0; workers],
                 given_by: vec![0; workers],
+                served_by: vec![0; cluster.servers.len()],
+                delays: Delays::default(),
                 decisions: Vec::new(),
             },
             workers: vec![VirtualWorker::default(); workers],
@@ -109,13 +114,14 @@ impl<'c> Run<'c> {
     pub(super) fn finish(mut self) -> Result<Report, Broken> {
         self.begin();
         while let Some(Entry { at, worker, step, .. }) = self.agenda.next() {
-            if (self.asked_enough() || at >= self.cluster.duration) && self.exchanges.is_empty() {
+            if (self.asked_enough() || at >= self.cluster.duration) && self.is_idle() {
                 break;
             }
             self.pass_seconds(at)?;
             self.now = at;
             match step {
                 Step::Resume => self.resume(worker)?,
+                Step::Change(change) => self.change(change)?,
                 step => self.come(worker, step)?,
             }
         }
@@ -124,7 +130,14 @@ impl<'c> Run<'c> {
         Ok(self.report)
     }
 
+    fn is_idle(&self) -> bool {
+        self.exchanges.is_empty() && self.waits.is_empty()
+    }
+
     fn begin(&mut self) {
+        for (change, place) in self.cluster.changes.iter().zip(0..) {
+            self.agenda.enter(change.at, WorkerId(0), Step::Change(place));
+        }
         match &self.cluster.load {
             Load::Clients(clients) => {
                 for stream in 0..clients.count * clients.streams {
@@ -179,8 +192,12 @@ impl<'c> Run<'c> {
             Step::Opened(exchange) => self.opened(exchange)?,
             Step::Answered(exchange) => self.answered(exchange)?,
             Step::Purge(server) => self.purge(worker, ServerIndex(server))?,
-            Step::Resume => 0,
+            Step::Told(wait) => self.told(wait)?,
+            Step::Expired(wait) => self.end_wait(wait, Ended::Expired)?,
+            Step::Left(wait) => self.end_wait(wait, Ended::Left)?,
+            Step::Resume | Step::Change(_) => 0,
         };
+        self.check_waiting()?;
         if cost > 0 {
             self.workers[usize::from(worker.0)].busy = true;
             self.agenda.enter(self.now + cost, worker, Step::Resume);
@@ -332,10 +349,11 @@ impl Client {
     }
 }
 
-fn table(cluster: &Cluster) -> BackendTable<Name> {
+fn table(cluster: &Cluster) -> Arc<BackendTable<Name>> {
     let entries = cluster.servers.iter().zip(0..).map(|(server, at)| TableEntry {
         weight: server.weight,
         limit: server.limit,
+        queueing: server.queueing,
         ..TableEntry::new(Arc::new(Server::new(
             ServerId(at),
             "simulated",
@@ -343,5 +361,7 @@ fn table(cluster: &Cluster) -> BackendTable<Name> {
             cluster.workers,
         )))
     });
-    BackendTable::first(BackendId(0), "simulated", cluster.balance, entries.collect())
+    let table = BackendTable::first(BackendId(0), "simulated", cluster.balance, entries.collect());
+    table.open();
+    Arc::new(table)
 }

@@ -119,9 +119,11 @@ mod tests {
     use super::*;
     use crate::decide::balance::column::Seeded;
     use crate::decide::balance::hash::{Affinity, Hash, Otherwise};
+    use crate::decide::balance::ramp::Ramp;
     use crate::policy::{BackendId, ServerId};
     use crate::shared::server::Server;
     use crate::shared::table::Queueing;
+    use proptest::prelude::{Strategy, any, prop, prop_assert, proptest};
     use xxhash_rust::xxh3::xxh3_64;
 
     type Backend = BackendTable<()>;
@@ -179,7 +181,6 @@ mod tests {
     /// LB-60: a server in a slow start has a sixteenth of its weight, and of its limit next to nothing.
     #[test]
     fn a_returning_server_begins_slowly() {
-        use crate::decide::balance::ramp::Ramp;
         let mut list = entries(0..2);
         list.iter_mut()
             .for_each(|entry| (entry.weight, entry.limit) = (10, 50));
@@ -355,5 +356,86 @@ mod tests {
         let table = first(Algorithm::RoundRobin, list);
         let takes = [0, 1, 2, 3].map(|at| table.takes_tied(ServerIndex(at)));
         assert_eq!(takes, [true, true, false, true]);
+    }
+
+    fn any_algorithm() -> impl Strategy<Value = Algorithm> {
+        let hash = |mapping, bound, affinity| {
+            Algorithm::Hash(Hash {
+                mapping,
+                bound,
+                affinity,
+                otherwise: Otherwise::RoundRobin,
+            })
+        };
+        prop::sample::select(vec![
+            Algorithm::Random(2),
+            Algorithm::RoundRobin,
+            Algorithm::LeastConn,
+            Algorithm::First,
+            Algorithm::Sticky,
+            hash(Mapping::Consistent, None, Affinity::Always),
+            hash(Mapping::Consistent, Some(150), Affinity::Maxqueue),
+            hash(Mapping::Map, None, Affinity::Maxconn),
+        ])
+    }
+
+    proptest! {
+        /// LB-2, LB-3, Q-6 for every algorithm, over tables that follow each other: nobody down, no backup beside an active
+        /// server, nobody to be avoided beside another who is free; nothing only where nobody is free.
+        #[test]
+        fn whoever_is_picked_may_be(
+            algorithm in any_algorithm(),
+            tables in prop::collection::vec(
+                prop::collection::vec((0u16..=2, 0u8..5, any::<bool>(), 1u32..4, 1u64..70), 5),
+                1..4,
+            ),
+            requests in prop::collection::vec((prop::option::of(any::<u64>()), prop::option::of(0u16..5)), 1..40),
+        ) {
+            let mut list = entries(0..5);
+            let mut table = first(algorithm, list.clone());
+            let mut draw = Seeded(7);
+            for rows in tables {
+                for (entry, (weight, state, backup, limit, second)) in list.iter_mut().zip(rows) {
+                    entry.weight = weight;
+                    entry.state = [Admin::Ready, Admin::Ready, Admin::Ready, Admin::Drain, Admin::Maint][usize::from(state)];
+                    entry.role = if backup { Role::Backup } else { Role::Active };
+                    entry.limit = limit;
+                    entry.ramp = Ramp::at(second * 1_000_000, 60_000_000);
+                }
+                table = table.next(algorithm, list.clone());
+                let ready = |at: ServerIndex| table.at(at).state == Admin::Ready && table.at(at).weight > 0;
+                let all = || (0..5).map(ServerIndex);
+                let active = all().any(|at| ready(at) && table.at(at).role == Role::Active);
+                for (number, avoid) in &requests {
+                    let avoid = avoid.map(ServerIndex);
+                    let free = |at: ServerIndex| table.usable(at) && !table.saturated(at);
+                    let other = all().any(|at| free(at) && Some(at) != avoid);
+                    let Choice { server, tie, .. } = table.pick_for(*number, avoid, &mut draw);
+                    prop_assert!(tie == Tie::Free || table.ties(*number) || server.is_none());
+                    let Some(server) = server else {
+                        prop_assert!(!all().any(free));
+                        continue;
+                    };
+                    prop_assert!(ready(server) && (table.at(server).role == Role::Active || !active));
+                    prop_assert!(Some(server) != avoid || !other);
+                    if tie == Tie::Free {
+                        prop_assert!(free(server));
+                    }
+                    if table.take(server) {
+                        // Slots are never above the limit of this table, whatever the one before allowed.
+                        prop_assert!(table.served(server) <= table.limit(server));
+                    } else {
+                        table.changed(server);
+                    }
+                }
+                // They leave, in no order of their coming.
+                for at in all() {
+                    while table.served(at) > 0 {
+                        let _ = table.at(at).server.slots.release();
+                        table.changed(at);
+                    }
+                }
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@
 
 mod scenarios;
 
+use forebay::decide::balance::Algorithm;
 use forebay::decide::reuse::{CloseReason, KeepRule, Mode};
 use forebay::sim::{Cluster, Estimate, Report, Second, Tally};
 use std::ops::Range;
@@ -13,7 +14,8 @@ const SEED: u64 = 1;
 
 type Table = (&'static str, fn());
 
-const TABLES: [Table; 7] = [
+const TABLES: [Table; 8] = [
+    ("queues", queues),
     ("multiplexed", multiplexed),
     ("steady", steady),
     ("varying", varying),
@@ -40,6 +42,43 @@ fn run(cluster: &Cluster) -> (Report, f64) {
     let begun = Instant::now();
     let report = cluster.run(SEED).unwrap_or_else(|broken| panic!("{broken}"));
     (report, begun.elapsed().as_secs_f64())
+}
+
+/// Requests per server, and how long they waited for a slot.
+fn queues() {
+    println!(
+        "{:<34} {:>9} {:>8} {:>20} {:>8} {:>8} {:>8} {:>6}",
+        "servers, maxconn, balance",
+        "requests",
+        "waited %",
+        "per server max/min",
+        "p50 µs",
+        "p99 µs",
+        "most µs",
+        "took s"
+    );
+    for servers in [20, 100] {
+        for limit in [1, 4, u32::MAX] {
+            for balance in [Algorithm::LeastConn, Algorithm::RoundRobin] {
+                let (report, took) = run(&scenarios::queues(servers, limit, balance));
+                let (total, delays) = (report.total(), &report.delays);
+                let shown = (limit != u32::MAX).then(|| limit.to_string());
+                let name = format!(
+                    "{servers:3} {:>4} {balance:?}",
+                    shown.as_deref().unwrap_or("none")
+                );
+                println!(
+                    "{name:<34} {:>9} {:>8.2} {:>20.4} {:>8} {:>8} {:>8} {took:>6.1}",
+                    total.requests,
+                    total.of_requests(total.waited, 100),
+                    spread(&report.served_by),
+                    delays.percentile(50),
+                    delays.percentile(99),
+                    delays.most()
+                );
+            }
+        }
+    }
 }
 
 /// AC-15: decision by decision.
@@ -161,10 +200,6 @@ fn decay() {
 /// AC-10: who takes over, and from whom.
 fn takeovers() {
     let report = run(&scenarios::takeovers(60)).0;
-    let spread = |of: &[u64]| {
-        let (most, least) = (of.iter().max(), of.iter().min());
-        *most.unwrap_or(&0) as f64 / *least.unwrap_or(&1) as f64
-    };
     let total = report.total();
     println!(
         "{} requests, {} taken over in 60 s",
@@ -197,6 +232,12 @@ fn burst() {
         );
     }
     print!("{}", report.total());
+}
+
+/// The most by the least.
+fn spread(of: &[u64]) -> f64 {
+    let (most, least) = (of.iter().max(), of.iter().min());
+    *most.unwrap_or(&0) as f64 / *least.unwrap_or(&1) as f64
 }
 
 const RULES: [KeepRule; 2] = [KeepRule::Plain, KeepRule::EqualShare];

@@ -51,12 +51,32 @@ pub(crate) fn historic(reserve: u32, closes_after: Option<u32>, keep: KeepRule) 
         response: 20,
         open: 45,
         takeover: 5,
+        grant: 0,
     };
     cluster.balance = Algorithm::RoundRobin;
     cluster.load = Load::Clients(Clients::thinking(10_000, Span::Constant(0)));
     cluster.pool.figures.idle_reserve = reserve;
     cluster.pool.figures.rule = keep;
     cluster.duration = 15 * SECOND;
+    cluster
+}
+
+/// 16 workers, 1,000 clients that do not think, servers that answer in 2 ms on average and take `limit` at a time. A worker
+/// needs 45 µs for a request and its response, and 10 µs more where it had to wait. These costs are assumed.
+pub(crate) fn queues(servers: usize, limit: u32, balance: Algorithm) -> Cluster {
+    let mut server = VirtualServer::answering(Span::Exponential { mean: 2_000 });
+    server.limit = limit;
+    let mut cluster = Cluster::new(16, servers, server);
+    cluster.balance = balance;
+    cluster.costs = Costs {
+        request: 25,
+        response: 20,
+        open: 45,
+        takeover: 5,
+        grant: 10,
+    };
+    cluster.load = Load::Clients(Clients::thinking(1_000, Span::Constant(0)));
+    cluster.duration = 5 * SECOND;
     cluster
 }
 
