@@ -10,11 +10,12 @@ use forebay::config;
 use std::path::{Path, PathBuf};
 
 /// What a newcomer reads and pastes from.
-const DOCUMENTS: [&str; 9] = [
+const DOCUMENTS: [&str; 10] = [
     "README.md",
     "CHANGELOG.md",
     ".github/CONTRIBUTING.md",
     "plugins/README.md",
+    "src/manual/balancing.md",
     "src/manual/configuration.md",
     "src/manual/plugins.md",
     "src/manual/roadmap.md",

@@ -281,6 +281,7 @@ fn backend_object(backend: &Backend) -> Value {
         "queue": queue_object(&backend.queue),
         "retry_budget_spent": backend.budget_spent,
         "choices": counts_object(&backend.choices),
+        "cookies_missed": counts_object(&backend.cookies_missed),
         "servers": backend.servers.iter().map(server_object).collect::<Vec<_>>(),
     })
 }

@@ -82,7 +82,7 @@ impl<'a> Policies<'a> {
     pub(super) fn of_backend(&self, name: &Text<'_>, report: &mut Report) -> Option<(PolicyRef, Balance)> {
         let policy = self.of_listener(name, report)?;
         self.must_not_deny(policy, name, report);
-        Some((policy, self.list[usize::from(policy.0)].fallback))
+        Some((policy, self.list[usize::from(policy.0)].fallback.clone()))
     }
 
     /// A policy that a backend names beside `others`. One policy in one place is attached once.

@@ -117,12 +117,16 @@ fn backend(entry: &BackendEntry<Connection, Address>) -> Backend {
             choice("pick", |own| &own.by_pick),
             choice("native", |own| &own.by_native),
             choice("session", |own| &own.by_session),
+            choice("cookie", |own| &own.by_cookie),
+        ],
+        cookies_missed: vec![
+            choice("unknown", |own| &own.cookie_unknown),
+            choice("unavailable", |own| &own.cookie_unavailable),
         ],
         name: table.name.to_string(),
         balance: match table.algorithm() {
             Algorithm::Random(draws) => format!("random({draws})"),
-            Algorithm::RoundRobin => "roundrobin".to_owned(),
-            Algorithm::LeastConn => "leastconn".to_owned(),
+            other => other.word().to_owned(),
         },
         waiting: u64::from(table.queued()),
         queue: queue(&entry.statistics, |own| &own.queue),

@@ -250,8 +250,13 @@ pub(super) const BACKEND: &[Family<Backend>] = &[
     ),
     row(
         "backend_choices",
-        "Servers chosen, by who chose: plan, pick, native or the session (ours)",
+        "Servers chosen, by who chose: plan, pick, native, the session or its cookie (ours)",
         Read::Causes("source", |backend| &backend.choices),
+    ),
+    row(
+        "backend_cookies_missed",
+        "Requests whose cookie named nobody, or a server in maintenance (ours)",
+        Read::Causes("cause", |backend| &backend.cookies_missed),
     ),
     row(
         "backend_sessions",

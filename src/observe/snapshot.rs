@@ -112,8 +112,10 @@ pub struct Listener {
 /// One `[backend.NAME]` section.
 #[derive(Clone, Debug, Default)]
 pub struct Backend {
-    /// Who chose its servers: `plan`, `pick`, `native`.
+    /// Who chose its servers: `plan`, `pick`, `native`, `session`, `cookie`.
     pub choices: Vec<Count>,
+    /// Cookies that could not be followed: `unknown`, `unavailable`.
+    pub cookies_missed: Vec<Count>,
     /// Its name.
     pub name: String,
     /// How it chooses a server, as written in the configuration.

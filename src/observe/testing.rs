@@ -187,6 +187,10 @@ pub(crate) fn example_snapshot() -> Snapshot {
                     total: 100,
                 },
             ],
+            cookies_missed: vec![Count {
+                cause: "unknown",
+                total: 4,
+            }],
             name: "api".into(),
             balance: "leastconn".into(),
             waiting: 2,

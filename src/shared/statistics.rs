@@ -329,12 +329,19 @@ pub struct BackendStatistics {
     pub by_pick: Counter,
     /// Choices by the configured algorithm.
     pub by_native: Counter,
-    /// Requests that stayed with the server that their session has a connection of its own to (POOL-62).
+    /// Requests that stayed with the server that their session has a connection of its own to (POOL-62), or had the
+    /// last time (LB-51).
     pub by_session: Counter,
     /// The queue for all its servers.
     pub queue: QueueStatistics,
     /// Attempts that the retry budget did not allow.
     pub budget_spent: Counter,
+    /// Requests whose cookie named their server (LB-52).
+    pub by_cookie: Counter,
+    /// Requests whose cookie named no server of the backend.
+    pub cookie_unknown: Counter,
+    /// Requests whose cookie named a server in maintenance.
+    pub cookie_unavailable: Counter,
 }
 
 /// One policy at one place, as one worker saw it.

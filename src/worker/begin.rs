@@ -127,6 +127,7 @@ impl Worker {
             }
         };
 
+        let ties = self.read_ties(&incoming, backend, head);
         self.prepare_additions(&incoming, backend, head);
         let mut out = self.buffers.small();
         http1::write_request(bytes, head, &self.additions, &mut out);
@@ -191,6 +192,7 @@ impl Worker {
             response_edits,
             attributes,
             ushering,
+            ties,
             sharing,
             pool_key: None,
             asked: false,

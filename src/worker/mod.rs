@@ -36,6 +36,7 @@ mod drive;
 mod edits;
 mod idle;
 mod parking;
+mod persist;
 mod policies;
 mod preconnect;
 mod private;

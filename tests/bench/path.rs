@@ -27,7 +27,7 @@ use forebay::policy::{BackendId, Draw, ServerId, ServerIndex, WorkerId};
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
 use forebay::shared::server::Server;
 use forebay::shared::slots::Release;
-use forebay::shared::table::{Admin, BackendTable, Entry, Queueing};
+use forebay::shared::table::{BackendTable, Entry};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -347,12 +347,8 @@ fn entry(number: u16) -> Entry<Connection> {
         assert!(server.slots.take(SLOTS));
     }
     Entry {
-        server: Arc::new(server),
-        weight: 1,
-        state: Admin::Ready,
         limit: SLOTS,
-        queueing: Queueing::default(),
-        prefer_idle: false,
+        ..Entry::new(Arc::new(server))
     }
 }
 

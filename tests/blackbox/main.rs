@@ -10,6 +10,7 @@
 
 mod kit;
 
+mod balancing;
 mod bodies;
 mod dialogue;
 mod drain;
