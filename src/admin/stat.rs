@@ -281,6 +281,7 @@ fn backend_object(backend: &Backend) -> Value {
         "queue": queue_object(&backend.queue),
         "retry_budget_spent": backend.budget_spent,
         "choices": counts_object(&backend.choices),
+        "cookies_missed": counts_object(&backend.cookies_missed),
         "servers": backend.servers.iter().map(server_object).collect::<Vec<_>>(),
     })
 }
@@ -292,6 +293,7 @@ fn policy_object(policy: &Policy) -> Value {
         "calls": policy.calls,
         "abstained": policy.abstained,
         "unusable": policy.unusable,
+        "rejected": policy.rejected,
         "faults": counts_object(&policy.faults),
     })
 }

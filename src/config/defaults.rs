@@ -91,6 +91,31 @@ pub const BALANCE: &str = "random";
 pub const RANDOM_DRAWS: u8 = 2;
 /// What the draws of `random` may be. Beyond a few more draws only cost time.
 pub const RANDOM_DRAWS_RANGE: RangeInclusive<u64> = 1..=16;
+/// How hashes are mapped to servers (LB-42; decision 0006).
+pub const HASH_TYPE: &str = "consistent";
+/// What `bound` may be, in percent of a server's part (LB-43).
+pub const HASH_BOUND_RANGE: RangeInclusive<u64> = 101..=10_000;
+/// Until when a key stays with its server (LB-43).
+pub const HASH_AFFINITY: &str = "always";
+/// Who chooses for a request without a key (LB-40).
+pub const HASH_ELSE: &str = "roundrobin";
+/// What of a server decides which keys are its own (LB-42).
+pub const HASH_KEY: &str = "name";
+/// The hash function.
+pub const HASH_FUNCTION: &str = "xxh3-64";
+/// Segments of a path that a hash may look at.
+pub const HASH_SEGMENTS: RangeInclusive<u64> = 1..=64;
+/// Points of all servers of one backend on a ring of hashes (LB-42): 8 MiB, sorted in a fraction of a second.
+pub const HASH_POINTS_MAX: u64 = 1 << 20;
+/// What `slowstart` may be (LB-60).
+pub const SLOWSTART_RANGE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
+/// Whether requests from other sites carry the inserted cookie.
+pub const COOKIE_SAME_SITE: &str = "lax";
+/// What `max-age` of the inserted cookie may be.
+pub const COOKIE_MAX_AGE_RANGE: RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_secs(400 * 86_400);
+/// Bytes of a cookie's name, value, path and domain, each.
+pub const COOKIE_TEXT_MAX: usize = 255;
 /// How server connections are shared between clients (POOL-11).
 pub const REUSE: &str = "safe";
 /// Whether a policy may loosen `reuse`.

@@ -10,6 +10,7 @@
 
 mod address;
 mod backend;
+mod balance;
 mod check;
 pub mod defaults;
 mod errors;
@@ -19,6 +20,7 @@ mod limits;
 mod listen;
 pub mod model;
 mod names;
+mod persist;
 mod policy;
 mod pool;
 mod process;

@@ -142,12 +142,19 @@ fn intro(section: Section) -> &'static str {
         Section::Backend => {
             "Servers that answer the same requests. `NAME` is what listeners and routes call it."
         }
-        Section::Balance => "The long form of `balance`.",
+        Section::Balance => {
+            "The long form of `balance`: exactly one of `random`, `policy`, `hash`; the other keys belong to `hash`."
+        }
+        Section::Hash => "The long form of `hash`: exactly one of these.",
+        Section::Cookie => {
+            "A cookie of the backend's own. What it says is which server, and nothing about the client; nothing is remembered \
+             here. A cookie that names no server, or one in maintenance, is counted and replaced."
+        }
         Section::Server => "The long form of one server.",
         Section::Policy => {
             "A WebAssembly component that chooses servers (`balance = { policy = \"NAME\" }`), says how connections are shared \
-             (`reuse-policy = \"NAME\"`) or routes (`route-policy = \"NAME\"`), \
-             and what it may cost. Whatever goes wrong with it, requests are answered as `fallback` and `on-fault` say."
+             (`reuse-policy = \"NAME\"`), which requests wait and in which order (`queue-policy = \"NAME\"`), or routes \
+             (`route-policy = \"NAME\"`), and what it may cost. Whatever goes wrong with it, requests are answered as `fallback` and `on-fault` say."
         }
     }
 }

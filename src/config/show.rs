@@ -4,9 +4,11 @@
 //! they were written, so it has to lie in the same folder. A key that has
 //! no value stands there as a comment, so that the reader sees every key there is.
 
+use super::defaults;
 use super::model::{
-    Attempts, Backend, Balance, Config, Forwarded, KeepRule, Listen, LogFormat, LogTarget, Mode, OnFault,
-    Override, Policy, PolicyRef, Pool, Process, Redispatch, Server, Sharing,
+    self, Affinity, Attempts, Backend, Balance, Config, Forwarded, HashBalance, HashKey, KeepRule, KeyOf,
+    Listen, LogFormat, LogTarget, Mapping, Mode, OnFault, Otherwise, Override, Policy, PolicyRef, Pool,
+    Process, Redispatch, Server, Sharing,
 };
 use super::units::{show_duration, show_offset, show_share, show_size};
 use crate::decide::edit::{Edit, Edits};
@@ -215,15 +217,21 @@ fn backend(backend: &Backend, policies: &[Policy], out: &mut Lines) {
     let named = |policy: PolicyRef| quote(&policies[usize::from(policy.0)].name);
     let chooser = match backend.policy {
         Some(policy) => table(&[format!("policy = {}", named(policy))]),
-        None => balance(backend.balance),
+        None => balance(&backend.balance),
     };
     out.value("balance", chooser);
+    out.value("allbackups", backend.all_backups);
+    let slow = backend.slow_start.map(|time| quote(&show_duration(time)));
+    out.maybe("slowstart", slow, "at once");
+    out.value("prefer-last-server", backend.prefer_last_server);
+    out.maybe("cookie", backend.cookie.as_ref().map(cookie), "none");
     pool(&backend.pool, backend.reuse_policy.map(named), out);
     attempts(&backend.attempts, out);
     limits(backend, out);
     out.duration("timeout-connect", backend.timeouts.connect);
     out.duration("timeout-server", backend.timeouts.inactivity);
     out.duration("timeout-queue", backend.timeouts.queue);
+    out.maybe("queue-policy", backend.queue_policy.map(named), "none");
     out.edits(&backend.request_edits, &backend.response_edits);
     out.line("servers = [");
     for server in &backend.servers {
@@ -304,12 +312,70 @@ fn pool(pool: &Pool, policy: Option<String>, out: &mut Lines) {
     out.value("prefer-idle", pool.prefer_idle);
 }
 
-fn balance(balance: Balance) -> String {
+fn balance(balance: &Balance) -> String {
     match balance {
         Balance::Random(draws) => format!("{{ random = {draws} }}"),
         Balance::RoundRobin => quote("roundrobin"),
         Balance::LeastConn => quote("leastconn"),
+        Balance::First => quote("first"),
+        Balance::Sticky => quote("sticky"),
+        Balance::Hash(it) => hash(it),
     }
+}
+
+fn hash(balance: &HashBalance) -> String {
+    let of = match &balance.of {
+        KeyOf::Source => quote("source"),
+        KeyOf::Uri => quote("uri"),
+        KeyOf::Path => quote("path"),
+        KeyOf::PathPrefix(segments) => table(&[format!("path-prefix = {segments}")]),
+        KeyOf::PathPart(at) => table(&[format!("path-part = {at}")]),
+        KeyOf::Header(name) => table(&[format!("header = {}", quote(name))]),
+        KeyOf::Cookie(name) => table(&[format!("cookie = {}", quote(name))]),
+        KeyOf::Query(name) => table(&[format!("query = {}", quote(name))]),
+    };
+    let mapping = match balance.hash.mapping {
+        Mapping::Consistent => "consistent",
+        Mapping::Map => "map-based",
+    };
+    let affinity = match balance.hash.affinity {
+        Affinity::Always => "always",
+        Affinity::Maxconn => "maxconn",
+        Affinity::Maxqueue => "maxqueue",
+    };
+    let otherwise = match balance.hash.otherwise {
+        Otherwise::Random(draws) => table(&[format!("random = {draws}")]),
+        Otherwise::RoundRobin => quote("roundrobin"),
+        Otherwise::LeastConn => quote("leastconn"),
+        Otherwise::First => quote("first"),
+    };
+    let by = match balance.by {
+        HashKey::Name => "name",
+        HashKey::Address => "address",
+    };
+    let mut pairs = vec![format!("hash = {of}"), format!("type = {}", quote(mapping))];
+    pairs.extend(balance.hash.bound.map(|bound| format!("bound = {bound}")));
+    pairs.push(format!("affinity = {}", quote(affinity)));
+    pairs.push(format!("else = {otherwise}"));
+    pairs.push(format!("hash-key = {}", quote(by)));
+    pairs.push(format!("function = {}", quote(defaults::HASH_FUNCTION)));
+    table(&pairs)
+}
+
+fn cookie(cookie: &model::Cookie) -> String {
+    let mut pairs = vec![
+        format!("name = {}", quote(&cookie.name)),
+        format!("http-only = {}", cookie.http_only),
+        format!("secure = {}", cookie.secure),
+        format!("same-site = {}", quote(cookie.same_site.word())),
+        format!("path = {}", quote(&cookie.path)),
+    ];
+    let domain = cookie.domain.as_ref();
+    pairs.extend(domain.map(|domain| format!("domain = {}", quote(domain))));
+    let age = cookie.max_age.map(|age| quote(&show_duration(age)));
+    pairs.extend(age.map(|age| format!("max-age = {age}")));
+    pairs.push(format!("private = {}", cookie.private));
+    table(&pairs)
 }
 
 fn policy(policy: &Policy, out: &mut Lines) {
@@ -318,7 +384,7 @@ fn policy(policy: &Policy, out: &mut Lines) {
     // Ours, and so it can be read.
     let config = serde_json::from_str(&policy.config_json).unwrap_or_default();
     out.value("config", inline(&config));
-    out.value("fallback", balance(policy.fallback));
+    out.value("fallback", balance(&policy.fallback));
     let on_fault = match policy.on_fault {
         OnFault::Fallback => "fallback",
         OnFault::Deny => "deny",
@@ -361,6 +427,7 @@ fn one_server(server: &Server) -> String {
         format!("name = {name}"),
         format!("address = {address}"),
         format!("weight = {}", server.weight),
+        format!("backup = {}", server.backup),
     ];
     let limits = [
         ("maxconn", server.limits.max),
@@ -369,6 +436,8 @@ fn one_server(server: &Server) -> String {
     ];
     let given = limits.iter().filter_map(|(key, limit)| Some((key, (*limit)?)));
     pairs.extend(given.map(|(key, limit)| format!("{key} = {limit}")));
+    let cookie = server.cookie.as_ref();
+    pairs.extend(cookie.map(|cookie| format!("cookie = {}", quote(cookie))));
     let tags: Vec<_> = server
         .tags
         .iter()

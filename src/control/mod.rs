@@ -7,6 +7,7 @@
 mod planning;
 mod policies;
 mod publish;
+mod ramps;
 mod registry;
 mod settings;
 mod snapshot;
@@ -454,23 +455,17 @@ impl Control {
     /// There is no such server now.
     pub fn decide(&self, backend: &str, server: &str, decision: Decision) -> Result<(), String> {
         let mut steering = self.state.lock();
-        let Steering {
-            registry,
-            config,
-            policies,
-            ..
-        } = &mut *steering;
+        let Steering { registry, config, .. } = &mut *steering;
         let present = config
             .backends
             .iter()
-            .any(|known| known.name == backend && known.servers.iter().any(|known| known.name == server));
-        if !present {
-            return Err(format!("no server {backend}/{server}"));
-        }
-        registry.decide(backend, server, decision)?;
-        self.publish(registry.build(config, policies));
+            .find(|known| known.name == backend && known.servers.iter().any(|known| known.name == server));
+        let slow_start = present
+            .ok_or_else(|| format!("no server {backend}/{server}"))?
+            .slow_start;
+        registry.decide(backend, server, decision, slow_start)?;
+        self.publish_anew(&mut steering);
         self.changed.notify_all();
-        self.wake_all();
         Ok(())
     }
 }

@@ -97,6 +97,9 @@ impl Planning {
         if !all.is_empty() {
             self.control.publish_news(&all);
         }
+        if let Some(step) = self.control.step_ramps(now) {
+            next = next.min(step);
+        }
         if self.control.free_retired() {
             next = next.min(now + RETIRED_LOOK);
         }

@@ -117,12 +117,16 @@ fn backend(entry: &BackendEntry<Connection, Address>) -> Backend {
             choice("pick", |own| &own.by_pick),
             choice("native", |own| &own.by_native),
             choice("session", |own| &own.by_session),
+            choice("cookie", |own| &own.by_cookie),
+        ],
+        cookies_missed: vec![
+            choice("unknown", |own| &own.cookie_unknown),
+            choice("unavailable", |own| &own.cookie_unavailable),
         ],
         name: table.name.to_string(),
         balance: match table.algorithm() {
             Algorithm::Random(draws) => format!("random({draws})"),
-            Algorithm::RoundRobin => "roundrobin".to_owned(),
-            Algorithm::LeastConn => "leastconn".to_owned(),
+            other => other.word().to_owned(),
         },
         waiting: u64::from(table.queued()),
         queue: queue(&entry.statistics, |own| &own.queue),
@@ -141,6 +145,7 @@ fn policy((name, place, attached): (&str, &str, &Arc<AttachedPolicy>)) -> Policy
         calls: all.sum(|own| own.calls.read()),
         abstained: all.sum(|own| own.abstained.read()),
         unusable: all.sum(|own| own.unusable.read()),
+        rejected: all.sum(|own| own.rejected.read()),
         faults: Fault::ALL
             .iter()
             .map(|fault| Count {

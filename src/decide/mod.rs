@@ -15,6 +15,7 @@ pub mod host;
 pub mod limit;
 pub mod mistake;
 pub mod pattern;
+pub mod persist;
 pub mod redirect;
 pub mod reuse;
 pub mod route;

@@ -12,6 +12,7 @@ pub use super::action::{Action, BackendRef, NO_ROUTE_STATUS, Outcome, Respond};
 pub use super::asked::{Asked, host_name};
 pub use super::host::HostPattern;
 pub use super::pattern::{MethodName, PathPattern, Share};
+pub use crate::policy::Priority;
 
 /// The most rules of one listener.
 pub const ROUTES_MAX: usize = 65_535;
@@ -38,15 +39,6 @@ pub struct Route {
     pub response_edits: Edits,
     /// Where its requests stand in a queue.
     pub priority: Priority,
-}
-
-/// Where a request stands in a queue. The default is where it came.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Priority {
-    /// −2047…2047; lower is served first.
-    pub class: i16,
-    /// Microseconds by which it is served as if it had come later, or earlier.
-    pub offset: i64,
 }
 
 /// The conditions of a rule; all must hold. The default matches everything.

@@ -250,8 +250,13 @@ pub(super) const BACKEND: &[Family<Backend>] = &[
     ),
     row(
         "backend_choices",
-        "Servers chosen, by who chose: plan, pick, native or the session (ours)",
+        "Servers chosen, by who chose: plan, pick, native, the session or its cookie (ours)",
         Read::Causes("source", |backend| &backend.choices),
+    ),
+    row(
+        "backend_cookies_missed",
+        "Requests whose cookie named nobody, or a server in maintenance (ours)",
+        Read::Causes("cause", |backend| &backend.cookies_missed),
     ),
     row(
         "backend_sessions",
@@ -500,6 +505,11 @@ pub(super) const POLICY: &[Family<Policy>] = &[
         "policy_unusable",
         "Answers that named servers that take no requests (ours)",
         Read::Counter(|policy| policy.unusable),
+    ),
+    row(
+        "policy_rejected",
+        "Requests that it turned away when they were about to wait (ours)",
+        Read::Counter(|policy| policy.rejected),
     ),
     row(
         "policy_faults",

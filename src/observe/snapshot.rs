@@ -112,8 +112,10 @@ pub struct Listener {
 /// One `[backend.NAME]` section.
 #[derive(Clone, Debug, Default)]
 pub struct Backend {
-    /// Who chose its servers: `plan`, `pick`, `native`.
+    /// Who chose its servers: `plan`, `pick`, `native`, `session`, `cookie`.
     pub choices: Vec<Count>,
+    /// Cookies that could not be followed: `unknown`, `unavailable`.
+    pub cookies_missed: Vec<Count>,
     /// Its name.
     pub name: String,
     /// How it chooses a server, as written in the configuration.
@@ -284,6 +286,8 @@ pub struct Policy {
     pub abstained: u64,
     /// Answers that named servers that take no requests.
     pub unusable: u64,
+    /// Requests that it turned away when they were about to wait.
+    pub rejected: u64,
     /// Answers that were not used, by reason; not being asked is one, too.
     pub faults: Vec<Count>,
 }

@@ -164,6 +164,7 @@ pub(crate) fn example_snapshot() -> Snapshot {
             calls: 900,
             abstained: 3,
             unusable: 2,
+            rejected: 1,
             faults: vec![Count {
                 cause: "deadline",
                 total: 1,
@@ -186,6 +187,10 @@ pub(crate) fn example_snapshot() -> Snapshot {
                     total: 100,
                 },
             ],
+            cookies_missed: vec![Count {
+                cause: "unknown",
+                total: 4,
+            }],
             name: "api".into(),
             balance: "leastconn".into(),
             waiting: 2,

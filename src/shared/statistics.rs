@@ -329,12 +329,19 @@ pub struct BackendStatistics {
     pub by_pick: Counter,
     /// Choices by the configured algorithm.
     pub by_native: Counter,
-    /// Requests that stayed with the server that their session has a connection of its own to (POOL-62).
+    /// Requests that stayed with the server that their session has a connection of its own to (POOL-62), or had the
+    /// last time (LB-51).
     pub by_session: Counter,
     /// The queue for all its servers.
     pub queue: QueueStatistics,
     /// Attempts that the retry budget did not allow.
     pub budget_spent: Counter,
+    /// Requests whose cookie named their server (LB-52).
+    pub by_cookie: Counter,
+    /// Requests whose cookie named no server of the backend.
+    pub cookie_unknown: Counter,
+    /// Requests whose cookie named a server in maintenance.
+    pub cookie_unavailable: Counter,
 }
 
 /// One policy at one place, as one worker saw it.
@@ -346,6 +353,8 @@ pub struct PolicyStatistics {
     pub abstained: Counter,
     /// Of these, answers that could not be followed because the server takes no requests now.
     pub unusable: Counter,
+    /// Requests that it turned away when they were about to wait.
+    pub rejected: Counter,
     /// Answers that were not used, by [`Fault`]; not being asked is one, too.
     pub faults: [Counter; Fault::COUNT],
 }
@@ -356,6 +365,7 @@ impl Default for PolicyStatistics {
             calls: Counter::new(),
             abstained: Counter::new(),
             unusable: Counter::new(),
+            rejected: Counter::new(),
             faults: std::array::from_fn(|_| Counter::new()),
         }
     }

@@ -18,7 +18,7 @@ use crate::net::{Connection, Key};
 use crate::observe::messages::Level;
 use crate::policy::{Asked, Draw, Edits, Fault, Nth, Policy, RouteAsked, ServerIndex, Table, Target};
 use crate::shared::generation::{AttachedPolicy, OnFault};
-use crate::shared::table::{BackendTable, Source as Decider};
+use crate::shared::table::{self, BackendTable, Source as Decider};
 
 /// What a route policy wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,16 +47,23 @@ impl Worker {
         }
         if wish.tie == Tie::Kept && !live.seat.turned_away {
             // POOL-62: a client that has authenticated itself on a connection stays with it, whoever else is there.
-            if avoid.is_none()
-                && let Some(server) = self.authenticated_server(exchange)
-            {
-                return Chosen::Server(self.stay_with(exchange, server), Bond::Tied);
+            if avoid.is_none() {
+                if let Some(server) = self.authenticated_server(exchange) {
+                    return Chosen::Server(self.stay_with(exchange, server), Bond::Tied);
+                }
+                // LB-52: a cookie comes before whoever else might choose. LB-3: not where it has just failed.
+                if let Some(server) = self.server_of_cookie(exchange) {
+                    return Chosen::Server(self.settle(exchange, server), Bond::Tied);
+                }
+                if let Some(server) = self.last_server(exchange) {
+                    return Chosen::Server(self.stay_with(exchange, server), Bond::Loose);
+                }
             }
             if let Some(server) = self.ask_picker(exchange, avoid) {
                 return self.follow_pick(exchange, server);
             }
         }
-        self.balance(exchange, avoid)
+        self.balance(exchange, avoid, wish.tie)
     }
 
     /// Goes on with the current table, and tells who is to be avoided there.
@@ -85,15 +92,11 @@ impl Worker {
         if let Some(live) = self.exchanges.get(exchange) {
             self.backend(live).statistics.of(worker).by_pick.count();
         }
-        if let Some(live) = self.exchanges.get_mut(exchange) {
-            live.asked = true;
-            live.account.server = Some(server);
-        }
-        Chosen::Server(server, Bond::Preferred)
+        Chosen::Server(self.settle(exchange, server), Bond::Preferred)
     }
 
     /// The choice of the plan, or of the configured algorithm.
-    fn balance(&mut self, exchange: Key, avoid: Option<ServerIndex>) -> Chosen {
+    fn balance(&mut self, exchange: Key, avoid: Option<ServerIndex>, tie: Tie) -> Chosen {
         let worker = self.id;
         let Worker {
             tables,
@@ -112,12 +115,17 @@ impl Worker {
             live.account.server = avoid;
             return Chosen::Server(failed, Bond::Loose);
         }
+        // Who has left a full server goes as if nothing tied it.
+        let number = match tie {
+            Tie::Kept if !live.seat.turned_away => live.ties.number,
+            Tie::Kept | Tie::Forgotten => None,
+        };
         // whoever is there before has found nothing.
-        if table.is_queued() {
+        if table.is_queued() && !table.ties(number) {
             return anyone(table.has_usable());
         }
         let statistics = entry.statistics.of(worker);
-        let choice = table.pick(avoid, random);
+        let choice = table.pick_for(number, avoid, random);
         match choice.source {
             Decider::Plan => statistics.by_plan.count(),
             Decider::Native => statistics.by_native.count(),
@@ -125,7 +133,7 @@ impl Worker {
         match choice.server {
             Some(server) => {
                 live.account.server = choice.server;
-                Chosen::Server(server, bond(table, server))
+                Chosen::Server(server, bond(table, server, choice.tie))
             }
             None => anyone(table.has_usable()),
         }
@@ -136,6 +144,11 @@ impl Worker {
         if let Some(live) = self.exchanges.get(exchange) {
             self.backend(live).statistics.of(worker).by_session.count();
         }
+        self.settle(exchange, server)
+    }
+
+    /// It is that server, and no balancer knows of it.
+    fn settle(&mut self, exchange: Key, server: ServerIndex) -> ServerIndex {
         if let Some(live) = self.exchanges.get_mut(exchange) {
             live.asked = true;
             live.account.server = Some(server);
@@ -295,7 +308,7 @@ impl Worker {
         let generation = tables.get(incoming.place);
         let entry = &generation.backends[usize::from(backend.0)];
         let wanted = entry.reuse_policy.as_ref()?;
-        let (policy, attached) = policies.sharer(entry.table.id, wanted)?.ask(now)?;
+        let (policy, attached) = policies.of_backend(entry.table.id, wanted)?.ask(now)?;
         let offers = attached.attachment.offers();
         let session = sessions.get(incoming.key)?;
         let source = Source {
@@ -346,7 +359,7 @@ impl Worker {
     }
 
     /// A guest that was cut has used up time that the turn's clock does not know of (decision 0004).
-    fn after_guest(&mut self, fault: Option<Fault>) {
+    pub(super) fn after_guest(&mut self, fault: Option<Fault>) {
         if fault.is_some() {
             self.read_clock();
         }
@@ -376,7 +389,10 @@ fn is_alone(table: &impl Table, server: ServerIndex) -> bool {
 }
 
 /// `leastconn` chooses a full server only where requests may wait for one.
-fn bond(table: &BackendTable<Connection>, server: ServerIndex) -> Bond {
+fn bond(table: &BackendTable<Connection>, server: ServerIndex, tie: table::Tie) -> Bond {
+    if tie == table::Tie::Server {
+        return Bond::Tied;
+    }
     let queues = table.at(server).queueing.queue_max.is_some();
     if queues && table.algorithm() == Algorithm::LeastConn {
         Bond::Preferred
@@ -429,7 +445,7 @@ fn pick(
     Ok(second)
 }
 
-fn seed(random: &mut impl Draw) -> u64 {
+pub(super) fn seed(random: &mut impl Draw) -> u64 {
     u64::from(random.draw(u32::MAX)) << 32 | u64::from(random.draw(u32::MAX))
 }
 

@@ -210,12 +210,13 @@ impl Worker {
     }
 
     /// Gives its buffers and its generation back.
-    pub(super) fn retire(&mut self, live: Live) {
+    pub(super) fn retire(&mut self, mut live: Live) {
         self.depart(&live);
         self.buffers.give(live.out);
         self.buffers.give(live.input);
         self.buffers.give(live.account.texts);
         self.buffers.give(live.attributes.unwrap_or_default());
+        self.buffers.give(live.ushering.forget());
         self.buffers.give(live.sharing.name.unwrap_or_default());
         self.buffers.give(live.sharing.tag.unwrap_or_default());
         if let Some(edits) = live.response_edits {

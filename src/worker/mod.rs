@@ -18,6 +18,7 @@
 //!   private.rs   connections of one client alone
 //!   idle.rs      purge and eviction
 //!   sharing.rs   how the connections of one request may be shared
+//!   usher.rs     what a policy says about a request that is about to wait
 //!   preconnect.rs  connections that a plan wants to be there in advance
 //!   relay.rs     bytes both ways: the hot path
 //!   deadline.rs  which limit ends the present phase
@@ -35,6 +36,7 @@ mod drive;
 mod edits;
 mod idle;
 mod parking;
+mod persist;
 mod policies;
 mod preconnect;
 mod private;

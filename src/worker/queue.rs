@@ -11,10 +11,10 @@ use super::Worker;
 use super::session::Live;
 use super::usher::{AboutToWait, Admission};
 use crate::decide::exchange::{Budget, Event, ServerSide, Taken, Timer};
-use crate::decide::route::Priority;
+
 use crate::net::{Address, Connection, Key, Micros};
-use crate::policy::{BackendId, ServerId, ServerIndex, Table};
-use crate::shared::generation::BackendEntry;
+use crate::policy::{BackendId, Priority, ServerId, ServerIndex, Table};
+use crate::shared::generation::{AttachedPolicy, BackendEntry};
 use crate::shared::orders::Order;
 use crate::shared::queue::{Granted, Outcome, Rank, Waiter};
 use crate::shared::statistics::{Phase, QueueStatistics};
@@ -203,8 +203,11 @@ impl Worker {
         let before = &tables.get(live.generation).backends[usize::from(live.backend)];
         let now = &tables.get(generation).backends[usize::from(backend)];
         // What it shows to its backend's policy was gathered for the one that there was.
-        if !asks_the_same(before, now) {
+        if !is_same(picker(before), picker(now)) {
             buffers.give(live.attributes.take().unwrap_or_default());
+        }
+        if !is_same(before.queue_policy.as_ref(), now.queue_policy.as_ref()) {
+            buffers.give(live.ushering.forget());
         }
         let find = |index: ServerIndex| now.table.find_near(before.table.at(index).server.id, index);
         live.machine.renumber(find);
@@ -222,13 +225,15 @@ impl Worker {
     }
 }
 
-/// Whether a policy that picks is the same in both.
-fn asks_the_same(
-    before: &BackendEntry<Connection, Address>,
-    now: &BackendEntry<Connection, Address>,
-) -> bool {
-    match (&before.policy, &now.policy) {
-        (Some(before), Some(now)) => Arc::ptr_eq(&before.attached, &now.attached),
+/// The policy of a backend that plans or picks.
+fn picker(entry: &BackendEntry<Connection, Address>) -> Option<&Arc<AttachedPolicy>> {
+    entry.policy.as_ref().map(|policy| &policy.attached)
+}
+
+/// Whether that is one policy, or none.
+fn is_same(before: Option<&Arc<AttachedPolicy>>, now: Option<&Arc<AttachedPolicy>>) -> bool {
+    match (before, now) {
+        (Some(before), Some(now)) => Arc::ptr_eq(before, now),
         (None, None) => true,
         _ => false,
     }
@@ -261,12 +266,10 @@ impl Worker {
         let live = self.exchanges.get(exchange)?;
         let table = &self.backend(live).table;
         let queued = place.map_or_else(|| table.queued(), |server| table.waiting(server));
-        let Priority { class, offset } = live.seat.priority;
         let about = AboutToWait {
             server: place,
             queued,
-            class,
-            offset,
+            priority: live.seat.priority,
         };
         let ushered = self.usher(exchange, &about);
         let now = self.now;
@@ -284,7 +287,8 @@ impl Worker {
         if let Some(most) = ushered.wait_max {
             seat.until = seat.until.min(now + most);
         }
-        Some((ushered.class, (arrived as i64).saturating_add(ushered.offset)))
+        let Priority { class, offset } = ushered.priority;
+        Some((class, (arrived as i64).saturating_add(offset)))
     }
 
     fn enter(&mut self, exchange: Key, place: Option<ServerIndex>, rank: (i16, i64)) {

@@ -385,6 +385,7 @@ impl Worker {
         match live.response_body.advance(rest, &mut rewritten) {
             Ok(step) => {
                 self.prepare_response_additions(exchange, head, bytes);
+                self.bind_client(exchange);
                 let body = match step.output {
                     Output::Verbatim(n) => &rest[..n],
                     Output::Rewritten => &rewritten,

@@ -1,9 +1,11 @@
 //! One client connection and the request that is in progress on it: the data, without the doing.
 
 use super::edits::ResponseEdits;
+use super::persist::{Last, Ties};
 use super::preconnect::Opening;
 use super::queue::Seat;
 use super::sharing::Sharing;
+use super::usher::Ushering;
 use crate::decide::exchange::{Exchange, ResponseSide, Timer};
 use crate::decide::reuse::{CloseReason, OpenReason};
 use crate::http1::{Body, Method, Version};
@@ -41,6 +43,8 @@ pub(super) struct Session {
     pub(super) output_sent: usize,
     /// Idle server connections that only this client may use (POOL-60).
     pub(super) private: Vec<Key>,
+    /// Where its last request went, for a backend that prefers it (LB-51).
+    pub(super) last: Last,
     /// The last progress from or to the client.
     pub(super) active: Micros,
     /// When the present phase began; in a head, when the wait for it did.
@@ -132,6 +136,10 @@ pub(super) struct Live {
     pub(super) response_edits: Option<ResponseEdits>,
     /// What the backend's policy asked to see of the request; `None` where none is asked.
     pub(super) attributes: Option<Vec<u8>>,
+    /// What is kept for the questions about its waiting.
+    pub(super) ushering: Ushering,
+    /// What ties it to a server.
+    pub(super) ties: Ties,
     /// How its connections may be shared.
     pub(super) sharing: Sharing,
     /// The key of its connection, where it is not its server's own.

@@ -10,6 +10,7 @@
 
 mod kit;
 
+mod balancing;
 mod bodies;
 mod dialogue;
 mod drain;
@@ -31,3 +32,5 @@ mod sharing;
 #[cfg(feature = "wasm")]
 mod tenancy;
 mod tunnels;
+#[cfg(feature = "wasm")]
+mod ushering;

@@ -14,12 +14,44 @@ pub(super) const BACKEND: &[Key] = &[
     .clause("LB-13"),
     key(
         "balance",
-        Form::Other("\"random\", \"roundrobin\", \"leastconn\", { random = N } or { policy = \"NAME\" }"),
+        Form::Other(
+            "\"random\", \"roundrobin\", \"leastconn\", \"first\", \"sticky\", { random = N }, { hash = … } or \
+             { policy = \"NAME\" }; [below](#balance----)",
+        ),
         Default::Word(defaults::BALANCE),
-        "How a server is chosen: the less loaded of two random draws, smooth rotation by weight, or fewest requests in flight; \
-         or by a policy, and as its `fallback` says where it has no say.",
+        "How a server is chosen: the less loaded of two random draws, smooth rotation by weight, fewest requests in flight, the \
+         first with a free slot, one until it is gone, or by a hash of the request; or by a policy, and as its `fallback` says \
+         where it has no say.",
     )
-    .clause("LB-10, LB-20, LB-30"),
+    .clause("LB-10, LB-20, LB-30, LB-42, LB-50"),
+    key(
+        "allbackups",
+        Form::Flag,
+        Default::Flag(false),
+        "Servers with `backup` stand in for the others all together; otherwise the first of them that can does.",
+    )
+    .clause("LB-2"),
+    key(
+        "slowstart",
+        Form::Duration(defaults::SLOWSTART_RANGE),
+        Default::Said("at once"),
+        "How long a server that comes back from maintenance takes to reach its full weight and limit.",
+    )
+    .clause("LB-60, Q-4"),
+    key(
+        "prefer-last-server",
+        Form::Flag,
+        Default::Flag(false),
+        "A client's next request goes to the server that had the one before, while that has a free slot.",
+    )
+    .clause("LB-51"),
+    key(
+        "cookie",
+        Form::Table(Section::Cookie),
+        Default::Said("none"),
+        "A cookie that is set by the first response and sends the client's next requests to the same server.",
+    )
+    .clause("LB-52"),
     key(
         "reuse",
         Form::Choice(&[built("never"), built("safe"), built("aggressive"), built("always")]),
@@ -202,30 +234,17 @@ pub(super) const BACKEND: &[Key] = &[
         "How long a request may wait for a slot; 503 beyond.",
     )
     .clause("Q-14"),
+    key(
+        "queue-policy",
+        Form::Text("a policy's name"),
+        Default::Said("none"),
+        "A policy that is asked about a request when it is about to wait: where it stands among the others, for how long \
+         it may wait, and whether at all. It may be one that `balance` or `reuse-policy` names.",
+    )
+    .clause("Q-2, Q-14"),
     key("request-headers", Form::Table(Section::Headers), Default::Said("none"), "Edits of requests, after those of the route."),
     key("response-headers", Form::Table(Section::Headers), Default::Said("none"), "Edits of responses, after those of the route."),
     not_yet("check", "Health checks."),
-    not_yet("slowstart", "Time in which a returning server reaches its full weight."),
-];
-
-pub(super) const BALANCE: &[Key] = &[
-    key(
-        "random",
-        Form::Integer(defaults::RANDOM_DRAWS_RANGE),
-        Default::Said("2, with `balance = \"random\"`"),
-        "So many draws; the least loaded of them is chosen.",
-    )
-    .clause("LB-30"),
-    key(
-        "policy",
-        Form::Text("a policy's name"),
-        Default::Said("none"),
-        "This policy chooses; its `fallback` does where it has no say.",
-    ),
-    not_yet("hash", "A hash of the request chooses."),
-    not_yet("type", "How a hash is mapped to servers."),
-    not_yet("bound", "Load limit of a hashed server, in percent of the mean."),
-    not_yet("else", "The algorithm for requests without a key."),
 ];
 
 pub(super) const SERVER: &[Key] = &[
@@ -275,6 +294,19 @@ pub(super) const SERVER: &[Key] = &[
         "Requests that wait for this server and no other, at most.",
     )
     .clause("Q-5"),
-    not_yet("backup", "Used only when no other server is."),
+    key(
+        "backup",
+        Form::Flag,
+        Default::Flag(false),
+        "It gets requests only while no other server can take any.",
+    )
+    .clause("LB-2"),
+    key(
+        "cookie",
+        Form::Text("the value of a cookie"),
+        Default::Said("made from its name"),
+        "What names it in the backend's `cookie`.",
+    )
+    .clause("LB-52"),
     not_yet("check", "Health checks of this server."),
 ];

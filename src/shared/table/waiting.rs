@@ -484,4 +484,6 @@ fn empty(queue: &mut Locked<'_>, beside: impl Fn(), grants: &mut Grants) -> u32 
 }
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod model;
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;

@@ -6,22 +6,18 @@ use crate::decide::balance::column::Seeded;
 use crate::policy::{BackendId, Member, Plan, Selector, Spill, Tier, WorkerId};
 use crate::shared::table::{Entry, Queueing};
 
-type Backend = BackendTable<()>;
+pub(super) type Backend = BackendTable<()>;
 
 const NOBODY: [u64; 0] = [];
 
-fn entry(id: u32, limit: u32) -> Entry<()> {
+pub(super) fn entry(id: u32, limit: u32) -> Entry<()> {
     Entry {
-        server: Arc::new(Server::new(ServerId(id), "app", &format!("s{id}"), 1)),
-        weight: 1,
-        state: Admin::Ready,
         limit,
-        queueing: Queueing::default(),
-        prefer_idle: false,
+        ..Entry::new(Arc::new(Server::new(ServerId(id), "app", &format!("s{id}"), 1)))
     }
 }
 
-fn backend(entries: Vec<Entry<()>>) -> Backend {
+pub(super) fn backend(entries: Vec<Entry<()>>) -> Backend {
     BackendTable::first(BackendId(1), "app", Algorithm::RoundRobin, entries)
 }
 
@@ -45,7 +41,7 @@ fn full(limits: &[u32]) -> Backend {
     table
 }
 
-fn at(server: u16) -> ServerIndex {
+pub(super) fn at(server: u16) -> ServerIndex {
     ServerIndex(server)
 }
 
