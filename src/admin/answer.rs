@@ -52,15 +52,14 @@ impl Desk {
     ) -> Result<String, String> {
         self.control.set_server(backend, server, setting)?;
         let name = format!("{backend}/{server}");
-        let (property, value): (&str, &dyn std::fmt::Display) = match &setting {
-            Setting::State(state) => ("state", &state.word()),
-            Setting::Weight(weight) => ("weight", weight),
-            Setting::Maxconn(maxconn) => ("maxconn", maxconn),
+        let (message, property, value): (_, _, &dyn std::fmt::Display) = match &setting {
+            Setting::State(state) => ("server state set", "state", &state.word()),
+            Setting::Weight(weight) => ("server weight set", "weight", weight),
+            Setting::Maxconn(maxconn) => ("server maxconn set", "maxconn", maxconn),
         };
         let fields: [(&str, &dyn std::fmt::Display); 3] =
             [("server", &name), (property, value), ("by", &issuer)];
-        let message = format!("server {property} set");
-        self.messages.tell(Level::Notice, &message, &fields);
+        self.messages.tell(Level::Notice, message, &fields);
         Ok(String::new())
     }
 }

@@ -8,6 +8,8 @@ use crate::shared::table::{Entry, Queueing};
 
 type Backend = BackendTable<()>;
 
+const NOBODY: [u64; 0] = [];
+
 fn entry(id: u32, limit: u32) -> Entry<()> {
     Entry {
         server: Arc::new(Server::new(ServerId(id), "app", &format!("s{id}"), 1)),
@@ -130,7 +132,7 @@ fn the_better_head_of_both_queues_is_first() {
 #[test]
 fn the_first_in_the_queue_looks_at_all_servers() {
     let table = full(&[1, 1]);
-    assert_eq!(release(&table, 1), []);
+    assert_eq!(release(&table, 1), NOBODY);
     let (place, told) = try_wait(&table, None, 0, 1);
     assert_eq!((granted(&place.unwrap()), told), (Some(1), vec![1]));
     let _places = [2, 3].map(|at| wait(&table, None, 0, at));
@@ -173,7 +175,7 @@ fn a_wait_that_is_cancelled() {
         assert_eq!(cancel(&first), Err(Outcome::Granted(granted)));
         assert_eq!(release(&table, 0), [3], "the next, past who gave up");
         assert_eq!(third.waiter.outcome(), Some(Outcome::Granted(granted)));
-        assert_eq!(release(&table, 0), []);
+        assert_eq!(release(&table, 0), NOBODY);
         assert_eq!((occupied(&table, 0), table.queued()), ((0, 0), 0));
     }
 }
@@ -415,7 +417,7 @@ fn a_slot_goes_where_a_pick_would_go() {
     assert!((0..3).all(|server| strict.take(at(server)) && strict.take(at(server))));
     let _places = [1, 2, 3, 4, 5].map(|arrival| wait(&strict, None, 0, arrival));
     assert_eq!((release(&strict, 1), release(&strict, 2)), (vec![], vec![]));
-    assert_eq!(release(&strict, 0), [], "above its cap");
+    assert_eq!(release(&strict, 0), NOBODY, "above its cap");
     assert_eq!(release(&strict, 0), [1]);
     let spills = strict.planned(&plan(Spill::WhenFull));
     let mut grants = Grants::new();
