@@ -17,6 +17,7 @@ use crate::policy::{BackendId, Draw, Live, Plan, ServerId, ServerIndex, Table};
 use crate::sync::Arc;
 use native::Native;
 pub use waiting::{SERVED_MAX, Waiting};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The servers of a backend at one moment. `C` is a connection to one of them.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ pub struct Entry<C> {
 }
 
 impl<C> Entry<C> {
-    /// A server with weight 1 that takes requests, without limits.
+    /// A server with weight 1 that takes requests, without limits; its number for a hash comes from its name.
     pub fn new(server: Arc<Server<C>>) -> Self {
         Entry {
             weight: 1,
@@ -78,7 +79,7 @@ impl<C> Entry<C> {
             prefer_idle: false,
             role: Role::Active,
             ramp: Ramp::FULL,
-            key: u64::from(server.id.0),
+            key: xxh3_64(server.name.as_bytes()),
             server,
         }
     }

@@ -1,6 +1,6 @@
 //! What a pick costs: every algorithm over 4, 100 and 1,000 servers, alone and beside another thread that picks.
 //!
-//! `pick` is a whole turn of a request as the balancer sees it: choose, take the slot, give it back, tell. What that costs
+//! `choose` is the choice alone: no slot is taken, so an order of loads only sees its own counts rise. `pick` is a whole turn of a request as the balancer sees it: choose, take the slot, give it back, tell. What that costs
 //! without choosing is the first line, `slot`. In `contended`, one more thread does the same as fast as it can.
 //!
 //! `cargo bench --no-default-features --bench balance`
@@ -97,6 +97,23 @@ impl<'a> Requests<'a> {
     }
 }
 
+fn choice(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("choose");
+    for servers in SIZES {
+        for (name, algorithm) in algorithms() {
+            let table = table(algorithm, servers);
+            let (mut draw, mut key) = (Counter(1), Counter(2));
+            group.bench_function(BenchmarkId::new(name, servers), |bench| {
+                bench.iter(|| {
+                    let number = u64::from(key.draw(u32::MAX)) << 32;
+                    table.pick_for(Some(number), None, &mut draw).server
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
 fn alone(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("pick");
     for servers in SIZES {
@@ -151,6 +168,6 @@ criterion_group! {
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_millis(600))
         .sample_size(20);
-    targets = alone, contended
+    targets = choice, alone, contended
 }
 criterion_main!(balance);

@@ -5,10 +5,8 @@
 //! - `enter, pass on`: one enters a queue, whose server is full, and the slot is passed on to whoever is first: one
 //!   request of a backend at its limit. The line is so long that a map of so many is searched.
 //! - `beside`: the same while a second thread does nothing else.
-//! - `contended`: how many of 1,000 requests find the lock of the queue held, when that is the queue's own and when it is
-//!   one with the balancer's; and what a request costs then.
-//! - `wake`: the slot is passed on, and a sleeping reader is woken: after the lock was released, and under it, which is
-//!   the variant that was rejected.
+//! - `contended`: how many acquisitions of 1,000 requests find a lock held, when the queue has its own, when it shares one
+//!   with the balancer, and when a sleeping reader is woken under it; the last two are the variants that were rejected.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use forebay::decide::balance::Algorithm;
@@ -17,8 +15,10 @@ use forebay::shared::queue::{Grants, Waiter};
 use forebay::shared::server::Server;
 use forebay::shared::table::{BackendTable, Entry};
 use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -130,7 +130,6 @@ fn beside(other: impl Fn(&mut Grants) + Send + Sync, measured: impl FnOnce()) {
 /// Counts who finds it held.
 struct Counted<T> {
     lock: Mutex<T>,
-    taken: AtomicU64,
     waited: AtomicU64,
 }
 
@@ -138,13 +137,11 @@ impl<T> Counted<T> {
     fn new(value: T) -> Self {
         Counted {
             lock: Mutex::new(value),
-            taken: AtomicU64::new(0),
             waited: AtomicU64::new(0),
         }
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
-        self.taken.fetch_add(1, Ordering::Relaxed);
         let mut held = self.lock.try_lock().unwrap_or_else(|| {
             self.waited.fetch_add(1, Ordering::Relaxed);
             self.lock.lock()
@@ -154,55 +151,62 @@ impl<T> Counted<T> {
 }
 
 /// What the two locks protect, with the work of the real ones under them: an order of loads of 100 servers that is
-/// picked from and corrected, and a queue of 1,000.
+/// picked from and corrected, and a queue of 1,000. A slot that is passed on is told to a reader that sleeps.
 struct Desks {
     balancer: Counted<Loads>,
     queue: Counted<Places>,
     both: Counted<(Loads, Places)>,
+    bell: UnixStream,
 }
 
-type Loads = std::collections::BTreeSet<(u64, u16)>;
-type Places = std::collections::BTreeMap<(i16, i64, u64), Arc<Waiter>>;
+type Loads = BTreeSet<(u64, u16)>;
+type Places = BTreeMap<(i16, i64, u64), Arc<Waiter>>;
 
-/// How many of 1,000 requests meet another at a lock, where each picks, enters, pops and corrects the order. The locks
-/// are taken as the table takes them: queue and balancer one after the other, or one for both.
+#[derive(Clone, Copy, Debug)]
+enum Locks {
+    /// Queue and balancer have their own, as the table has; the reader is woken after both.
+    Own,
+    /// They share one.
+    Shared,
+    /// Their own; the reader is woken under the queue's.
+    WakeUnder,
+}
+
+/// How many of 1,000 requests of two threads meet another at a lock, where each picks, enters, pops, tells and corrects
+/// the order; and what a request costs. In turns, because the machine is not the same from one second to the next.
 fn contended(_: &mut Criterion) {
-    const REQUESTS: u64 = 300_000;
-    for (name, one) in [("its own", false), ("one with the balancer's", true)] {
+    const ROUNDS: usize = 5;
+    for locks in [Locks::Own, Locks::Shared, Locks::WakeUnder].repeat(ROUNDS) {
+        let (bell, reader) = UnixStream::pair().expect("two descriptors");
         let desks = Desks {
-            balancer: Counted::new(loads()),
+            balancer: Counted::new((0..100).map(|server| (0, server)).collect()),
             queue: Counted::new(places()),
-            both: Counted::new((loads(), places())),
+            both: Counted::new(((0..100).map(|server| (0, server)).collect(), places())),
+            bell,
         };
+        let sleeper =
+            std::thread::spawn(move || while (&reader).read(&mut [0; 4096]).is_ok_and(|read| read > 0) {});
         let begun = Instant::now();
-        let desks = &desks;
+        let shared = &desks;
         std::thread::scope(|scope| {
             for worker in 0..2_u64 {
-                scope.spawn(move || (0..REQUESTS).for_each(|number| desks.request(one, worker, number)));
+                scope.spawn(move || (0..REQUESTS).for_each(|number| shared.request(locks, worker, number)));
             }
         });
         let each = begun.elapsed().as_nanos() as u64 / REQUESTS;
-        let locks = [&desks.balancer.taken, &desks.queue.taken, &desks.both.taken];
         let waits = [&desks.balancer.waited, &desks.queue.waited, &desks.both.waited];
-        let per_thousand = |of: [&AtomicU64; 3]| {
-            of.iter()
-                .map(|number| number.load(Ordering::Relaxed))
-                .sum::<u64>() as f64
-                * 500.0
-                / REQUESTS as f64
-        };
+        let waits: u64 = waits.iter().map(|number| number.load(Ordering::Relaxed)).sum();
         println!(
-            "queue/contended, the queue's lock {name}: per 1,000 requests {:.0} acquisitions, {:.1} of them contended; \
-             {each} ns a request of each of two threads",
-            per_thousand(locks),
-            per_thousand(waits)
+            "queue/contended {locks:?}: {:.1} contended acquisitions per 1,000 requests, {each} ns a request",
+            waits as f64 * 500.0 / REQUESTS as f64
         );
+        drop(desks);
+        sleeper.join().expect("it ends with the other half");
     }
 }
 
-fn loads() -> Loads {
-    (0..100).map(|server| (0, server)).collect()
-}
+/// Of each of two threads.
+const REQUESTS: u64 = 100_000;
 
 fn places() -> Places {
     (0..1_000)
@@ -211,7 +215,7 @@ fn places() -> Places {
 }
 
 impl Desks {
-    fn request(&self, one: bool, worker: u64, number: u64) {
+    fn request(&self, locks: Locks, worker: u64, number: u64) {
         let waiter = Arc::new(Waiter::new(WorkerId(0), number));
         let key = (0, 1_000 + (number * 2 + worker) as i64, 0);
         let pick = |loads: &mut Loads| {
@@ -224,57 +228,36 @@ impl Desks {
                 .pop_last()
                 .map(|(load, server)| loads.insert((load.max(1) - 1, server)))
         };
-        if one {
-            self.both.with(|(loads, _)| pick(loads));
-            self.both.with(|(_, places)| places.insert(key, waiter));
-            black_box(self.both.with(|(_, places)| places.pop_first()));
-            self.both.with(|(loads, _)| correct(loads));
-        } else {
-            self.balancer.with(pick);
-            self.queue.with(|places| places.insert(key, waiter));
-            black_box(self.queue.with(Places::pop_first));
-            self.balancer.with(correct);
+        match locks {
+            Locks::Own => {
+                self.balancer.with(pick);
+                self.queue.with(|places| places.insert(key, waiter));
+                black_box(self.queue.with(Places::pop_first));
+                self.balancer.with(correct);
+                self.wake();
+            }
+            Locks::Shared => {
+                self.both.with(|(loads, _)| pick(loads));
+                self.both.with(|(_, places)| places.insert(key, waiter));
+                black_box(self.both.with(|(_, places)| places.pop_first()));
+                self.both.with(|(loads, _)| correct(loads));
+                self.wake();
+            }
+            Locks::WakeUnder => {
+                self.balancer.with(pick);
+                self.queue.with(|places| places.insert(key, waiter));
+                black_box(self.queue.with(|places| {
+                    self.wake();
+                    places.pop_first()
+                }));
+                self.balancer.with(correct);
+            }
         }
     }
-}
 
-/// A slot is passed on to one whose worker sleeps in its poll; the wake-up is a write to a descriptor. A second thread
-/// does the same.
-fn wake(criterion: &mut Criterion) {
-    let queue = Mutex::new(places());
-    let at = AtomicU64::new(1_000);
-    let null = std::fs::OpenOptions::new()
-        .write(true)
-        .open("/dev/null")
-        .expect("there is one");
-    let wake = || (&null).write_all(&1_u64.to_ne_bytes()).expect("it takes all");
-    let enter = || {
-        let number = at.fetch_add(1, Ordering::Relaxed);
-        let waiter = Arc::new(Waiter::new(WorkerId(0), number));
-        queue.lock().insert((0, number as i64, 0), waiter);
-    };
-    let after = || {
-        enter();
-        let granted = queue.lock().pop_first();
-        black_box(granted);
-        wake();
-    };
-    let under = || {
-        enter();
-        let mut held = queue.lock();
-        black_box(held.pop_first());
-        wake();
-    };
-    let mut both = |name: &str, request: &(dyn Fn() + Sync)| {
-        beside(
-            |_| request(),
-            || {
-                criterion.bench_function(&format!("queue/wake {name}"), |bencher| bencher.iter(request));
-            },
-        );
-    };
-    both("after the lock", &after);
-    both("under the lock", &under);
+    fn wake(&self) {
+        (&self.bell).write_all(&[1]).expect("somebody reads");
+    }
 }
 
 fn measured() -> Criterion {
@@ -286,6 +269,6 @@ fn measured() -> Criterion {
 criterion_group! {
     name = benches;
     config = measured();
-    targets = uncontended, beside_another, contended, wake
+    targets = uncontended, beside_another, contended
 }
 criterion_main!(benches);

@@ -120,7 +120,7 @@ fn too_many_of_a_class_are_turned_away() {
     clients.push(ask_and_wait(&proxy, "/gold", "acme", 12.0));
     gate.open();
     assert_eq!(statuses(&mut clients), [200; 6]);
-    assert_eq!(origin.saw("/away").len(), 0);
+    assert!(!order(&origin).contains(&"/away".to_owned()));
     assert_eq!(policy_count(&proxy, "rejected"), 1.0);
 }
 
@@ -156,7 +156,7 @@ fn a_deadline_ends_the_wait() {
         );
         gate.open();
         assert_eq!(first.response("GET").status, 200);
-        assert_eq!(origin.saw("/late").len(), 0);
+        assert_eq!(order(&origin), ["/hold"]);
     }
 }
 
@@ -219,10 +219,10 @@ fn a_class_of_the_policy_replaces_that_of_the_route() {
     let mut clients = vec![ask(&proxy, "/hold", "anybody")];
     gate.reached(1);
     for (at, (path, user)) in [
-        ("/low-1", "anybody"),
+        ("/low/1", "anybody"),
         ("/plain", "anybody"),
         ("/high", "anybody"),
-        ("/low-2", "ann"),
+        ("/low/2", "ann"),
     ]
     .into_iter()
     .enumerate()
@@ -231,7 +231,7 @@ fn a_class_of_the_policy_replaces_that_of_the_route() {
     }
     gate.open();
     assert_eq!(statuses(&mut clients), [200; 5]);
-    assert_eq!(order(&origin), ["/hold", "/low-2", "/high", "/plain", "/low-1"]);
+    assert_eq!(order(&origin), ["/hold", "/low/2", "/high", "/plain", "/low/1"]);
 }
 
 /// Who picks and ushers for one backend is one instance: what one call leaves in its memory, the other finds; and it

@@ -4,9 +4,8 @@
 //! Every request ends once; no server has more than its limit at any time; nobody waits for ever; each wait that its own
 //! worker did not end is told once; and at the end nothing is served and nobody waits.
 
-use crate::explore_to;
 use crate::queues::entry;
-use crate::{Depth, USUAL, together};
+use crate::{Depth, USUAL, explore, explore_to, together};
 use forebay::decide::balance::{Algorithm, servers};
 use forebay::policy::{BackendId, Draw, ServerId, ServerIndex, Table, WorkerId};
 use forebay::shared::queue::{Grants, Outcome, Rank, Waiter};
@@ -18,8 +17,6 @@ use parking_lot::Mutex;
 type Backend = BackendTable<()>;
 
 const WORKERS: u32 = 8;
-const SERVERS: u32 = 3;
-const REQUESTS: u32 = 4;
 /// Looks at the own waiter before it counts as forgotten.
 const LOOKS_MAX: u32 = if cfg!(feature = "shuttle") {
     50_000
@@ -27,7 +24,16 @@ const LOOKS_MAX: u32 = if cfg!(feature = "shuttle") {
     500_000_000
 };
 
+/// How large a run is.
+#[derive(Clone, Copy)]
+struct Size {
+    servers: u32,
+    /// Of each worker.
+    requests: u32,
+}
+
 struct House {
+    size: Size,
     published: Mutex<Arc<Backend>>,
     inside: Vec<AtomicU32>,
     /// Waits so far that others ended, and those who were told.
@@ -60,13 +66,14 @@ struct Slot {
 }
 
 impl House {
-    fn new(algorithm: Algorithm) -> House {
-        let entries = (0..SERVERS).map(|id| entry(id, 1)).collect();
+    fn new(algorithm: Algorithm, size: Size) -> House {
+        let entries = (0..size.servers).map(|id| entry(id, 1)).collect();
         let table = BackendTable::first(BackendId(1), "app", algorithm, entries);
         table.open();
         House {
+            size,
             published: Mutex::new(Arc::new(table)),
-            inside: (0..SERVERS).map(|_| AtomicU32::new(0)).collect(),
+            inside: (0..size.servers).map(|_| AtomicU32::new(0)).collect(),
             waits: Mutex::default(),
             told: Mutex::default(),
             ends: Mutex::default(),
@@ -83,10 +90,10 @@ impl House {
         }
     }
 
-    /// The last server goes, and all, and they come back; as `control` publishes.
+    /// The last of three servers goes, and all, and they come back; as `control` publishes. An only one stays.
     fn change(&self) {
         const GOING: [&[u16]; 4] = [&[2], &[], &[0, 1, 2], &[]];
-        for gone in GOING {
+        for gone in GOING.iter().filter(|_| self.size.servers == 3) {
             (0..5).for_each(|_| thread::yield_now());
             let before = self.published.lock().clone();
             let mut entries = before.entries.to_vec();
@@ -117,14 +124,15 @@ impl House {
         waits.sort_unstable();
         told.sort_unstable();
         assert_eq!(waits, told, "each is told once");
-        assert_eq!(self.ends.lock().len() as u32, WORKERS * REQUESTS);
+        assert_eq!(self.ends.lock().len() as u32, WORKERS * self.size.requests);
     }
 }
 
 impl Worker<'_> {
     fn request(&mut self) {
         self.turn();
-        let tied = (self.chance.draw(3) == 0).then(|| ServerIndex(self.chance.draw(SERVERS) as u16));
+        let tied =
+            (self.chance.draw(3) == 0).then(|| ServerIndex(self.chance.draw(self.house.size.servers) as u16));
         let end = match self.acquire(tied) {
             Ok(slot) => {
                 self.serve(slot);
@@ -260,8 +268,8 @@ impl Draw for Chance {
     }
 }
 
-fn crowd(algorithm: Algorithm) {
-    let house = Arc::new(House::new(algorithm));
+fn crowd(algorithm: Algorithm, size: Size) {
+    let house = Arc::new(House::new(algorithm, size));
     together(&house, WORKERS + 1, |house, number| match number {
         0 => house.change(),
         _ => {
@@ -273,22 +281,40 @@ fn crowd(algorithm: Algorithm) {
                 chance: Chance(number),
                 waits: 0,
             };
-            (0..REQUESTS).for_each(|_| worker.request());
+            (0..house.size.requests).for_each(|_| worker.request());
         }
     });
     house.check_at_rest();
 }
 
+const ALGORITHMS: [Algorithm; 3] = [Algorithm::RoundRobin, Algorithm::LeastConn, Algorithm::Random(2)];
+
 /// AC-23, Q-9…16.
 #[test]
 fn a_crowd_before_servers_that_come_and_go() {
-    for algorithm in [Algorithm::RoundRobin, Algorithm::LeastConn, Algorithm::Random(2)] {
+    let size = Size {
+        servers: 3,
+        requests: 4,
+    };
+    for algorithm in ALGORITHMS {
+        explore(move || crowd(algorithm, size));
+    }
+}
+
+/// AC-23: where nobody else frees a slot later, a wake-up that was lost is seen.
+#[test]
+fn a_crowd_before_one_server() {
+    let size = Size {
+        servers: 1,
+        requests: 1,
+    };
+    for algorithm in ALGORITHMS {
         explore_to(
             Depth {
-                schedules: 2000,
+                schedules: 5000,
                 ..USUAL
             },
-            move || crowd(algorithm),
+            move || crowd(algorithm, size),
         );
     }
 }

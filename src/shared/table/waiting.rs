@@ -484,6 +484,4 @@ fn empty(queue: &mut Locked<'_>, beside: impl Fn(), grants: &mut Grants) -> u32 
 }
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
-mod model;
-#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests;

@@ -6,18 +6,18 @@ use crate::decide::balance::column::Seeded;
 use crate::policy::{BackendId, Member, Plan, Selector, Spill, Tier, WorkerId};
 use crate::shared::table::{Entry, Queueing};
 
-pub(super) type Backend = BackendTable<()>;
+type Backend = BackendTable<()>;
 
 const NOBODY: [u64; 0] = [];
 
-pub(super) fn entry(id: u32, limit: u32) -> Entry<()> {
+fn entry(id: u32, limit: u32) -> Entry<()> {
     Entry {
         limit,
         ..Entry::new(Arc::new(Server::new(ServerId(id), "app", &format!("s{id}"), 1)))
     }
 }
 
-pub(super) fn backend(entries: Vec<Entry<()>>) -> Backend {
+fn backend(entries: Vec<Entry<()>>) -> Backend {
     BackendTable::first(BackendId(1), "app", Algorithm::RoundRobin, entries)
 }
 
@@ -41,7 +41,7 @@ fn full(limits: &[u32]) -> Backend {
     table
 }
 
-pub(super) fn at(server: u16) -> ServerIndex {
+fn at(server: u16) -> ServerIndex {
     ServerIndex(server)
 }
 
@@ -428,3 +428,5 @@ fn a_slot_goes_where_a_pick_would_go() {
     let mut draw = Seeded(1);
     assert_eq!(strict.pick(None, &mut draw).server, None, "as a pick finds it");
 }
+
+mod model;

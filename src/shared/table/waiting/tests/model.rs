@@ -1,10 +1,7 @@
 //! Waiting beside its model: a list of who waits, and the rules read one by one. Whatever happens, in whatever order, both
 //! say the same.
 
-use super::tests::{Backend, at, backend, entry};
 use super::*;
-use crate::policy::WorkerId;
-use crate::shared::table::Entry;
 use proptest::prelude::{Just, Strategy, prop, prop_oneof, proptest};
 
 const SERVERS: u16 = 3;
