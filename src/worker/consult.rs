@@ -388,16 +388,13 @@ fn is_alone(table: &impl Table, server: ServerIndex) -> bool {
     table.usable(server) && usable.count() == 1
 }
 
-/// `leastconn` chooses a full server only where requests may wait for one.
+/// `leastconn` chooses a full server only where requests may wait for one, and imposes none (RT-3).
 fn bond(table: &BackendTable<Connection>, server: ServerIndex, tie: table::Tie) -> Bond {
-    if tie == table::Tie::Server {
-        return Bond::Tied;
-    }
     let queues = table.at(server).queueing.queue_max.is_some();
-    if queues && table.algorithm() == Algorithm::LeastConn {
-        Bond::Preferred
-    } else {
-        Bond::Loose
+    match (table.algorithm(), tie) {
+        (Algorithm::LeastConn, _) if queues => Bond::Preferred,
+        (_, table::Tie::Server) => Bond::Tied,
+        (_, table::Tie::Free) => Bond::Loose,
     }
 }
 
