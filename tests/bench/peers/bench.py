@@ -6,6 +6,7 @@
   bench.py pairs results/NAME.jsonl                        the policies against the native balancer (scenarios policy4, policy16)
   bench.py matrix results/NAME.jsonl                       one table: CPU us/req of every peer in every scenario
   bench.py history [--rounds 3] [--peers forebay,haproxy26] [--scen series]   reuse and take-overs of the pools, 16 workers and 9,000 clients
+  bench.py queues [--rounds 3] [--peers forebay,haproxy26]                    slots and queues: maxconn 1, 4 and none, 16 workers and 1,000 clients
   bench.py syscalls | memory | seeds | profile [...]                 the special runs
   bench.py list
 
@@ -795,6 +796,36 @@ def cmd_history(o):
                 m = lambda k: med([r[k] for r in own])
                 print(f"| {ca or 'never'} | {low} | {peer} | {m('reuse'):.2f} | {m('opened_k'):.1f} | {m('takeover_k'):.1f} | {m('takeover_s'):.0f} | {m('cpu_us'):.1f} | {med([r['cpu_us'] / base[r['round']] for r in own if r['round'] in base]):.2f} | {m('rps'):.0f} | {sum(r['err'] for r in own)} |")
 
+def cmd_queues(o):
+    """Slots and queues: 16 workers, 20 and 100 servers, 1,000 clients, leastconn and roundrobin, maxconn 1, 4 and unlimited; 2 s of warm-up, 4 s measured. The spread is that
+    of requests per server over all of it, largest over smallest; errors are answers other than 2xx and lost connections."""
+    wd = f"{RUN}/{os.getpid()}"
+    peers = o.peers.split(",") if o.peers else ["forebay", "haproxy26"]
+    rows = []
+    for r in range(o.round0, o.round0 + o.rounds):
+        for n in (20, 100):
+            for algo in ("leastconn", "rr"):
+                for mc in (1, 4, 0):
+                    for peer in peers[r % len(peers):] + peers[:r % len(peers)]:
+                        with Lock():
+                            s = Bed(peer, dict(n=n, threads=16, algo=algo, maxconn=mc, opt={"backend": "  timeout queue 60s\n"} if peer.startswith("haproxy") else {}), wd)
+                            try: d = digest(s, s.lg("--conns", 1000, "--warmup", 2.0, "--duration", o.dur or 4.0)); _, per = counters(s.cf, n)
+                            except (RuntimeError, subprocess.TimeoutExpired, OSError) as e: print(f"r{r} {peer} {n} {algo} {mc} FAIL {str(e)[:300]}"); continue
+                            finally: s.stop()
+                        row = dict(cell=(n, algo, mc), peer=peer, round=r, rps=d["rps"], cpu_us=d["cpu_us"], p99=d["p99"], spread=max(per) / max(1, min(per)), err=d["err"], bg=d["bg"])
+                        rows.append(row)
+                        print(f"r{r} {peer:10} {n:3} servers {algo:9} maxconn {mc or '-'}  rps {row['rps']:7.0f}  cpu {row['cpu_us']:5.1f} us  p99 {row['p99']:.0f}  spread {row['spread']:.3f}  err {row['err']} bg {row['bg']:.2f}", flush=True)
+    print("\n| servers | balance | maxconn | peer | CPU us/req | CPU x " + peers[-1] + " | spread | req/s | p99 us | errors |\n" + "|---" * 10 + "|")
+    for cell in dict.fromkeys(x["cell"] for x in rows):
+        for peer in peers:
+            own = [x for x in rows if (x["cell"], x["peer"]) == (cell, peer)]
+            if not own: continue
+            base = {x["round"]: x["cpu_us"] for x in rows if (x["cell"], x["peer"]) == (cell, peers[-1])}
+            m = lambda k: med([x[k] for x in own])
+            n, algo, mc = cell
+            print(f"| {n} | {algo} | {mc or 'none'} | {peer} | {m('cpu_us'):.1f} | {med([x['cpu_us'] / base[x['round']] for x in own if x['round'] in base]):.2f} | {m('spread'):.3f} | {m('rps'):.0f} | {m('p99'):.0f} | {sum(x['err'] for x in own)} |")
+    shutil.rmtree(wd, ignore_errors=True)
+
 def cmd_seeds(o):
     """What the seeds quote, as far as this machine goes: takeover/reuse with 16 threads, health checks, leastconn queueing."""
     hv = o.peers.split(",") if o.peers else ["haproxy26"]
@@ -859,7 +890,7 @@ def quiet():
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("cmd", choices=["run", "report", "syscalls", "memory", "seeds", "profile", "matrix", "pairs", "history", "list"])
+    p.add_argument("cmd", choices=["run", "report", "syscalls", "memory", "seeds", "profile", "matrix", "pairs", "history", "queues", "list"])
     p.add_argument("files", nargs="*"); p.add_argument("--scen", default="ka4"); p.add_argument("--peers"); p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--dur", type=float, help="overrides each scenario's measured seconds"); p.add_argument("--round0", type=int, default=0); p.add_argument("--out"); p.add_argument("--base", default="haproxy26"); p.add_argument("--peer-file", action="append", default=[]); p.add_argument("--force", action="store_true")
     o = p.parse_args()
