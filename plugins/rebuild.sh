@@ -6,7 +6,7 @@
 # Needs Debian 12, rustup (for cargo's linker), and root or sudo if a package is missing. See README.md.
 set -eu
 cd "$(dirname "$0")"
-rust_plugins="least-latency header-shard canary own-first tenants"
+rust_plugins="least-latency header-shard canary own-first tenants tenant-priority"
 c_plugins="header-shard-c"
 
 fail() {

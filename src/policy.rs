@@ -10,12 +10,14 @@
 //! | `ask` | what is asked while a request waits, and the answers |
 //! | `plan` | what is asked while none does: a table that the core executes |
 //! | `reuse` | what is asked about connections, for one request and for one server |
+//! | `queue` | what is asked about a request that is about to wait |
 //! | `fault` | why an answer was not used |
 
 mod ask;
 mod attach;
 mod fault;
 mod plan;
+mod queue;
 mod reuse;
 
 pub use ask::{
@@ -29,6 +31,7 @@ pub use fault::{Fate, Fault};
 pub use plan::{
     LIFETIME_MAX, MEMBER_WEIGHT_MAX, Member, Plan, PlanServer, PlanView, Selector, Spill, TIERS_MAX, Tier,
 };
+pub use queue::{CLASSES, OFFSETS, Priority, RETRY_AFTER_MAX, Rejection, Standing, Verdict, Waits};
 pub use reuse::{CONNECTIONS_MAX, Fresh, PoolWish, Preference, WishedSharing, check_wishes};
 
 /// A worker thread, counted from 0.
@@ -72,6 +75,10 @@ pub trait Table {
     fn waiting(&self, server: ServerIndex) -> u32;
     /// The most streams that may hold a slot; `u32::MAX` where there is no limit.
     fn limit(&self, server: ServerIndex) -> u32;
+    /// How many may wait in the server's own queue (`maxqueue`); 0 where nothing is said.
+    fn queue_max(&self, _: ServerIndex) -> u32 {
+        0
+    }
     /// Whether it is to be preferred among equals: a connection to it is idle, or that does not matter
     /// (`prefer-idle`).
     fn is_warm(&self, _: ServerIndex) -> bool {

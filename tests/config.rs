@@ -6,7 +6,7 @@
 #![cfg(feature = "proxy")]
 
 use forebay::config::keys::{SECTIONS, Section, State};
-use forebay::config::model::{Balance, LogTarget, OnFault, PolicyRef};
+use forebay::config::model::{Balance, HashKey, KeyOf, LogTarget, OnFault, PolicyRef};
 use forebay::config::{self, Config, Errors, Loaded};
 use forebay::decide::route::{Action, BackendRef};
 use proptest::prelude::*;
@@ -154,6 +154,8 @@ fn every_key_of_the_table_is_read() {
                 Section::Headers => inside("[[listen]]", "request-headers"),
                 Section::Backend => place("[backend.a]"),
                 Section::Balance => inside("[backend.a]", "balance"),
+                Section::Hash => inside("[backend.a]", "balance.hash"),
+                Section::Cookie => inside("[backend.a]", "cookie"),
                 Section::Policy => place("[policy.a]"),
                 Section::Server => inline("[backend.a]\nservers = [{ ", "address = \"127.0.0.1:1\"", " }]"),
             };
@@ -205,6 +207,7 @@ respond = { status = 503 }
 [backend.app]
 balance = { policy = "least-latency" }
 reuse-policy = "least-latency"
+queue-policy = "least-latency"
 reuse-override = "allow"
 servers = [{ name = "a", address = "127.0.0.1:1", tags = { zone = "eu", rack = "7" } }, "127.0.0.1:2"]
 [policy.canary]
@@ -245,7 +248,7 @@ fn policies_in_effect() {
     );
     let (listen, backend) = (&config.listeners[0], &config.backends[0]);
     assert_eq!(
-        (backend.policy, backend.balance),
+        (backend.policy, backend.balance.clone()),
         (Some(PolicyRef(1)), Balance::Random(3))
     );
     assert_eq!(listen.route_policy, Some(PolicyRef(0)));
@@ -258,6 +261,77 @@ fn policies_in_effect() {
     insta::with_settings!({ snapshot_path => "config/snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!("policies_in_effect", shown);
     });
+}
+
+const BALANCED: &str = r#"
+[process]
+workers = 1
+[[listen]]
+bind = "127.0.0.1:80"
+backend = "keyed"
+[backend.keyed]
+balance = { hash = { header = "x-user" }, type = "consistent", bound = 150, affinity = "maxconn", else = "leastconn", hash-key = "address" }
+allbackups = true
+slowstart = "60s"
+prefer-last-server = true
+cookie = { name = "srv", secure = true, same-site = "none", path = "/app", domain = "app.test", max-age = "1d", private = false }
+servers = [{ name = "a", address = "127.0.0.1:1", cookie = "one" }, { name = "b", address = "127.0.0.1:2", backup = true }]
+[backend.plain]
+balance = { hash = "source", else = { random = 3 } }
+cookie = { name = "srv" }
+servers = ["127.0.0.1:1"]
+[backend.first]
+balance = "first"
+servers = ["127.0.0.1:1"]
+[backend.sticky]
+balance = "sticky"
+servers = ["127.0.0.1:1"]
+"#;
+
+/// LB-40…43, LB-50…52, LB-60.
+#[test]
+fn what_balances_is_shown_and_loads_again() {
+    let config = good(BALANCED);
+    let Balance::Hash(hash) = &config.backends[0].balance else {
+        panic!("{:?}", config.backends[0].balance)
+    };
+    assert_eq!(hash.of, KeyOf::Header("x-user".into()));
+    assert_eq!((hash.by, hash.hash.bound), (HashKey::Address, Some(150)));
+    let shown = config::show(&config);
+    assert_eq!(config::show(&good(&shown)), shown);
+    for (again, backend) in good(&shown).backends.iter().zip(&config.backends) {
+        assert_eq!(
+            (&again.balance, &again.cookie),
+            (&backend.balance, &backend.cookie)
+        );
+        assert_eq!(again.slow_start, backend.slow_start);
+    }
+    insta::with_settings!({ snapshot_path => "config/snapshots", prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!("balanced_in_effect", shown);
+    });
+}
+
+/// LB-42: so many points are too many.
+#[test]
+fn a_ring_has_a_limit() {
+    let servers = |count: u32| {
+        let one = |at| format!("{{ name = \"s{at}\", address = \"127.0.0.1:1\", weight = 256 }}");
+        (0..count).map(one).collect::<Vec<_>>().join(", ")
+    };
+    let of = |count, mapping: &str| {
+        format!(
+            "[[listen]]\nbind = \"127.0.0.1:0\"\nbackend = \"a\"\n[backend.a]\n\
+             balance = {{ hash = \"uri\", type = \"{mapping}\" }}\nservers = [{}]\n",
+            servers(count)
+        )
+    };
+    good(&of(256, "consistent"));
+    good(&of(257, "map-based"));
+    let told = parse(&of(257, "consistent")).unwrap_err().to_string();
+    assert!(
+        told.contains("f.toml:5:11") && told.contains("sum up to 65792"),
+        "{told}"
+    );
 }
 
 #[test]

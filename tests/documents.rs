@@ -10,11 +10,12 @@ use forebay::config;
 use std::path::{Path, PathBuf};
 
 /// What a newcomer reads and pastes from.
-const DOCUMENTS: [&str; 9] = [
+const DOCUMENTS: [&str; 10] = [
     "README.md",
     "CHANGELOG.md",
     ".github/CONTRIBUTING.md",
     "plugins/README.md",
+    "src/manual/balancing.md",
     "src/manual/configuration.md",
     "src/manual/plugins.md",
     "src/manual/roadmap.md",
@@ -23,11 +24,12 @@ const DOCUMENTS: [&str; 9] = [
 ];
 
 /// Sources that show their keys in their first lines, and where each of these policies is attached.
-const SOURCES: [(&str, &str); 4] = [
+const SOURCES: [(&str, &str); 5] = [
     ("least-latency", BEHIND_A_BACKEND),
     ("header-shard", BEHIND_A_BACKEND),
     ("canary", AT_A_LISTENER),
     ("tenants", BESIDE_A_BACKEND),
+    ("tenant-priority", BEFORE_A_QUEUE),
 ];
 
 const BEHIND_A_BACKEND: &str = r#"
@@ -46,6 +48,15 @@ backend = "app"
 [backend.app]
 servers = ["127.0.0.1:9001"]
 reuse-policy = "shown"
+"#;
+
+const BEFORE_A_QUEUE: &str = r#"
+[[listen]]
+bind = "127.0.0.1:8080"
+backend = "app"
+[backend.app]
+servers = ["127.0.0.1:9001"]
+queue-policy = "shown"
 "#;
 
 const AT_A_LISTENER: &str = r#"

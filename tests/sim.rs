@@ -6,7 +6,12 @@
 #[allow(dead_code, reason = "the bench looks at all of them")]
 mod scenarios;
 
+#[path = "../examples/balancers.rs"]
+#[allow(dead_code, reason = "the example prints more")]
+mod balancers;
+
 use forebay::decide::balance::Algorithm;
+use forebay::decide::balance::hash::{Affinity, Hash, Mapping, Otherwise};
 use forebay::decide::reuse::{CloseReason, Descriptors, KeepRule, Mode, OpenReason, Sharing};
 use forebay::shared::table::{Admin, Queueing};
 use forebay::sim::{
@@ -346,4 +351,78 @@ fn without_sharing_nothing_is_taken_over() {
     let total = run(&cluster, 1).total();
     assert_eq!(total.taken_over, 0);
     assert!(total.opened_for(OpenReason::SharingOff) > 0, "{total}");
+}
+
+/// Every algorithm before servers that fill up and go: whoever waits ends once, and nobody beside a free slot.
+#[test]
+fn every_algorithm_keeps_the_invariants() {
+    let hash = |bound, affinity| {
+        Algorithm::Hash(Hash {
+            mapping: Mapping::Consistent,
+            bound,
+            affinity,
+            otherwise: Otherwise::RoundRobin,
+        })
+    };
+    for balance in [
+        Algorithm::Random(2),
+        Algorithm::RoundRobin,
+        Algorithm::LeastConn,
+        Algorithm::First,
+        Algorithm::Sticky,
+        hash(None, Affinity::Always),
+        hash(Some(150), Affinity::Maxconn),
+        hash(None, Affinity::Maxqueue),
+    ] {
+        let mut cluster = busy();
+        cluster.balance = balance;
+        cluster.servers.iter_mut().for_each(|server| {
+            server.limit = 3;
+            server.queueing.queue_max = Some(4);
+        });
+        let change = |at, server, state| Change { at, server, state };
+        cluster.changes = vec![
+            change(SECOND / 2, 0, Admin::Maint),
+            change(SECOND, 1, Admin::Drain),
+            change(3 * SECOND / 2, 0, Admin::Ready),
+            change(2 * SECOND, 1, Admin::Ready),
+        ];
+        for seed in 0..3 {
+            let report = run(&cluster, seed);
+            assert!(report.total().requests > 1_000, "{balance:?}: {report}");
+        }
+    }
+}
+
+/// The picture of `examples/balancers.rs` shows what it is there for.
+#[test]
+fn one_slow_server_under_each_balancer() {
+    let shown = balancers::all();
+    let of = |name: &str| {
+        shown
+            .iter()
+            .find(|shown| shown.name == name)
+            .expect("it is drawn")
+    };
+    let (least, turns) = (of("leastconn"), of("roundrobin"));
+    assert!(
+        least.slow_share < turns.slow_share,
+        "it gets less where its load is looked at"
+    );
+    assert!(least.mean_delay < turns.mean_delay && least.requests >= turns.requests);
+    assert!(
+        of("hash").mean_delay > of("hash, bound 125").mean_delay,
+        "a bound spreads what is hot"
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("balancers.svg");
+    balancers::draw(&path, &shown).expect("it is drawn");
+    let picture = std::fs::read_to_string(path).expect("it is there");
+    for shown in &shown {
+        assert!(
+            picture.contains(shown.name),
+            "{} is not in the picture",
+            shown.name
+        );
+    }
 }

@@ -5,10 +5,9 @@
 //! no table.
 
 use super::Control;
-use super::command::{Command, Form, HELP, Refusal, parse_line};
+use super::command::{Command, Form, HELP, Refusal, Setting, parse_line};
 use super::stat;
 use crate::observe::messages::{Level, Messages};
-use crate::observe::snapshot::State;
 use std::sync::Arc;
 
 /// Where commands are obeyed.
@@ -34,28 +33,33 @@ impl Desk {
             Command::ShowVersion => Ok(format!("forebay {}\n", env!("CARGO_PKG_VERSION"))),
             Command::ShowStat(Form::Csv) => Ok(stat::csv(&self.control.snapshot())),
             Command::ShowStat(Form::Json) => Ok(stat::json(&self.control.snapshot())),
-            Command::SetServerState {
+            Command::SetServer {
                 backend,
                 server,
-                state,
+                setting,
             } => self
-                .set_server_state(&backend, &server, state, issuer)
+                .set_server(&backend, &server, setting, issuer)
                 .map_err(Refusal::Impossible),
         }
     }
 
-    fn set_server_state(
+    fn set_server(
         &self,
         backend: &str,
         server: &str,
-        state: State,
+        setting: Setting,
         issuer: &str,
     ) -> Result<String, String> {
-        self.control.set_server_state(backend, server, state)?;
-        let (name, state) = (format!("{backend}/{server}"), state.word());
+        self.control.set_server(backend, server, setting)?;
+        let name = format!("{backend}/{server}");
+        let (message, property, value): (_, _, &dyn std::fmt::Display) = match &setting {
+            Setting::State(state) => ("server state set", "state", &state.word()),
+            Setting::Weight(weight) => ("server weight set", "weight", weight),
+            Setting::Maxconn(maxconn) => ("server maxconn set", "maxconn", maxconn),
+        };
         let fields: [(&str, &dyn std::fmt::Display); 3] =
-            [("server", &name), ("state", &state), ("by", &issuer)];
-        self.messages.tell(Level::Notice, "server state set", &fields);
+            [("server", &name), (property, value), ("by", &issuer)];
+        self.messages.tell(Level::Notice, message, &fields);
         Ok(String::new())
     }
 }

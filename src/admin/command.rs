@@ -20,16 +20,32 @@ pub enum Command {
     ShowStat(Form),
     /// `show version`.
     ShowVersion,
-    /// `set server BACKEND/SERVER state STATE` (CLI-3).
-    SetServerState {
+    /// `set server BACKEND/SERVER state|weight|maxconn VALUE` (CLI-3).
+    SetServer {
         /// Name of the backend.
         backend: String,
         /// Name of the server.
         server: String,
         /// What it shall be.
-        state: State,
+        setting: Setting,
     },
 }
+
+/// What can be decided about a server at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    /// Its state.
+    State(State),
+    /// Its weight, at most [`WEIGHT_MAX`] (LB-1).
+    Weight(u16),
+    /// Requests at a time, 1 to [`MAXCONN_MAX`] (Q-3).
+    Maxconn(u32),
+}
+
+/// The greatest weight.
+pub const WEIGHT_MAX: u16 = 256;
+/// The greatest limit.
+pub const MAXCONN_MAX: u32 = 1_000_000;
 
 /// How numbers are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +60,16 @@ pub enum Form {
 pub const HELP: &[(&str, &str)] = &[
     ("help", "this list"),
     (
+        "set server BACKEND/SERVER maxconn NUMBER",
+        "how many requests it takes at a time",
+    ),
+    (
         "set server BACKEND/SERVER state ready|drain|maint",
-        "change what an operator decided about a server",
+        "whether it takes requests",
+    ),
+    (
+        "set server BACKEND/SERVER weight NUMBER",
+        "its part of the load, 0 to 256",
     ),
     (
         "show stat",
@@ -171,23 +195,46 @@ fn parse_set_server(words: &[&str]) -> Result<Command, Refusal> {
     let (backend, server) = name
         .split_once('/')
         .ok_or_else(|| expected("BACKEND/SERVER", &[name]))?;
-    let [property, words @ ..] = words else {
-        return Err(expected("`state`", words));
+    let (property, words) = words.split_first().unwrap_or((&"", &[]));
+    let value = words.first();
+    let read = match *property {
+        "state" => value
+            .and_then(|word| state(word))
+            .ok_or("`ready`, `drain` or `maint`"),
+        "weight" => value
+            .and_then(|word| weight(word))
+            .ok_or("a number from 0 to 256"),
+        "maxconn" => value
+            .and_then(|word| maxconn(word))
+            .ok_or("a number from 1 to 1000000"),
+        "" => return Err(expected("`state`, `weight` or `maxconn`", &[])),
+        other => return Err(expected("`state`, `weight` or `maxconn`", &[other])),
     };
-    if *property != "state" {
-        return Err(expected("`state`", &[property]));
-    }
-    let known = |word: &&str| State::ALL.into_iter().find(|state| state.word() == *word);
-    let state = words
-        .first()
-        .and_then(known)
-        .ok_or_else(|| expected("`ready`, `drain` or `maint`", words))?;
+    let setting = read.map_err(|form| expected(form, words))?;
     end(&words[1..])?;
-    Ok(Command::SetServerState {
+    Ok(Command::SetServer {
         backend: backend.into(),
         server: server.into(),
-        state,
+        setting,
     })
+}
+
+fn state(word: &str) -> Option<Setting> {
+    let state = State::ALL.into_iter().find(|state| state.word() == word)?;
+    Some(Setting::State(state))
+}
+
+fn weight(word: &str) -> Option<Setting> {
+    let weight = word.parse().ok().filter(|weight| *weight <= WEIGHT_MAX)?;
+    Some(Setting::Weight(weight))
+}
+
+fn maxconn(word: &str) -> Option<Setting> {
+    let maxconn = word
+        .parse()
+        .ok()
+        .filter(|maxconn| (1..=MAXCONN_MAX).contains(maxconn))?;
+    Some(Setting::Maxconn(maxconn))
 }
 
 fn end(rest: &[&str]) -> Result<(), Refusal> {
@@ -218,11 +265,12 @@ mod tests {
 
     #[test]
     fn what_is_understood() {
-        let set = |backend: &str, server: &str, state| Command::SetServerState {
+        let set_to = |backend: &str, server: &str, setting| Command::SetServer {
             backend: backend.into(),
             server: server.into(),
-            state,
+            setting,
         };
+        let set = |backend, server, state| set_to(backend, server, Setting::State(state));
         for (text, command) in [
             ("", Command::Help),
             (" ; ;", Command::Help),
@@ -231,6 +279,14 @@ mod tests {
             ("show stat json\r", Command::ShowStat(Form::Json)),
             ("show version", Command::ShowVersion),
             ("set server api/a state drain", set("api", "a", State::Drain)),
+            (
+                "set server api/a weight 256",
+                set_to("api", "a", Setting::Weight(256)),
+            ),
+            (
+                "set server api/a maxconn 20",
+                set_to("api", "a", Setting::Maxconn(20)),
+            ),
             (
                 "set server api/127.0.0.1:80 state ready",
                 set("api", "127.0.0.1:80", State::Ready),
@@ -256,8 +312,20 @@ mod tests {
             ("set weight api/a 3", "expected `server`, found \"weight\""),
             ("set server", "expected BACKEND/SERVER"),
             ("set server api", "expected BACKEND/SERVER, found \"api\""),
-            ("set server api/a", "expected `state`"),
-            ("set server api/a weight 3", "expected `state`, found \"weight\""),
+            ("set server api/a", "expected `state`, `weight` or `maxconn`"),
+            (
+                "set server api/a colour 3",
+                "expected `state`, `weight` or `maxconn`, found \"colour\"",
+            ),
+            (
+                "set server api/a weight 257",
+                "expected a number from 0 to 256, found \"257\"",
+            ),
+            (
+                "set server api/a maxconn 0",
+                "expected a number from 1 to 1000000, found \"0\"",
+            ),
+            ("set server api/a maxconn", "expected a number from 1 to 1000000"),
             ("set server api/a state", "expected `ready`, `drain` or `maint`"),
             (
                 "set server api/a state up",
@@ -284,6 +352,7 @@ mod tests {
         for (command, _) in HELP {
             let example = command
                 .replace("BACKEND/SERVER", "api/a")
+                .replace("NUMBER", "5")
                 .replace("ready|drain|maint", "ready");
             assert!(one(&example).is_ok(), "{command}");
         }

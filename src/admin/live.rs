@@ -1,7 +1,9 @@
 //! The runtime commands' view of the running process.
 
 use super::Control;
+use super::command::Setting;
 use crate::control;
+use crate::control::Decision;
 use crate::observe::snapshot::{Snapshot, State};
 use crate::shared::table::Admin;
 
@@ -10,12 +12,14 @@ impl Control for control::Control {
         self.take_snapshot()
     }
 
-    fn set_server_state(&self, backend: &str, server: &str, state: State) -> Result<(), String> {
-        let admin = match state {
-            State::Ready => Admin::Ready,
-            State::Drain => Admin::Drain,
-            State::Maint => Admin::Maint,
+    fn set_server(&self, backend: &str, server: &str, setting: Setting) -> Result<(), String> {
+        let decision = match setting {
+            Setting::State(State::Ready) => Decision::State(Admin::Ready),
+            Setting::State(State::Drain) => Decision::State(Admin::Drain),
+            Setting::State(State::Maint) => Decision::State(Admin::Maint),
+            Setting::Weight(weight) => Decision::Weight(weight),
+            Setting::Maxconn(maxconn) => Decision::Maxconn(maxconn),
         };
-        self.set_server_admin(backend, server, admin)
+        self.decide(backend, server, decision)
     }
 }

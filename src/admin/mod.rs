@@ -1,4 +1,4 @@
-//! Runtime commands over a Unix socket: look at the running process, change the state of a server.
+//! Runtime commands over a Unix socket: look at the running process, change a server's state, weight or limit.
 //!
 //! One line is one or more commands separated by `;` (CLI-1). Each is answered by text and an empty line; then the
 //! connection is closed. An answer that begins with `error: ` is a refusal, of one line, and changed nothing (CLI-4).
@@ -15,9 +15,10 @@ pub mod stat;
 
 use crate::observe::acceptor::Acceptor;
 use crate::observe::messages::Messages;
-use crate::observe::snapshot::{Snapshot, State};
+use crate::observe::snapshot::Snapshot;
 use crate::observe::timed::Timed;
 use answer::Desk;
+use command::Setting;
 use socket::SocketFile;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -29,8 +30,8 @@ use std::time::Duration;
 pub trait Control: Send + Sync + 'static {
     /// All numbers, now.
     fn snapshot(&self) -> Snapshot;
-    /// Changes what an operator decided about a server. The error says in one line why it cannot be.
-    fn set_server_state(&self, backend: &str, server: &str, state: State) -> Result<(), String>;
+    /// Decides something about a server. The error says in one line why it cannot be.
+    fn set_server(&self, backend: &str, server: &str, setting: Setting) -> Result<(), String>;
 }
 
 /// Connections that are served at a time; others wait.
@@ -94,11 +95,11 @@ mod tests {
             example_snapshot()
         }
 
-        fn set_server_state(&self, backend: &str, server: &str, state: State) -> Result<(), String> {
+        fn set_server(&self, backend: &str, server: &str, setting: Setting) -> Result<(), String> {
             if (backend, server) != ("api", "a") {
                 return Err(format!("no server {backend}/{server}"));
             }
-            self.0.lock().push(format!("{backend}/{server} {}", state.word()));
+            self.0.lock().push(format!("{backend}/{server} {setting:?}"));
             Ok(())
         }
     }
@@ -131,7 +132,7 @@ mod tests {
             ask(&path, "set server api/x state drain\n"),
             "error: no server api/x\n\n"
         );
-        assert_eq!(*noted.0.lock(), ["api/a drain"]);
+        assert_eq!(*noted.0.lock(), ["api/a State(Drain)"]);
         let answer = ask(&path, "show stat; show version\nignored\n");
         assert!(answer.starts_with("# pxname,svname,"), "{answer}");
         assert!(
@@ -198,7 +199,7 @@ mod tests {
             snapshot
         }
 
-        fn set_server_state(&self, _: &str, _: &str, _: State) -> Result<(), String> {
+        fn set_server(&self, _: &str, _: &str, _: Setting) -> Result<(), String> {
             Ok(())
         }
     }

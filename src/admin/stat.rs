@@ -6,7 +6,8 @@
 
 use crate::observe::calendar::Moment;
 use crate::observe::snapshot::{
-    Backend, Count, Listener, Policy, Process, Server, ServerTotals, Snapshot, State, StatusClasses, Worker,
+    Backend, Count, Listener, Policy, Process, Queue, Server, ServerTotals, Snapshot, State, StatusClasses,
+    Worker,
 };
 use serde_json::{Map, Value, json};
 
@@ -96,6 +97,7 @@ fn server_row(number: usize, place: usize, backend: &Backend, server: &Server) -
         ("pxname", backend.name.clone()),
         ("svname", server.name.clone()),
         ("qcur", server.waiting.to_string()),
+        ("qmax", server.queue.longest.to_string()),
         ("scur", server.served.to_string()),
         (
             "slim",
@@ -119,7 +121,13 @@ fn server_row(number: usize, place: usize, backend: &Backend, server: &Server) -
         ("need_conn_est", server.need.to_string()),
     ];
     totals(&server.totals, &mut row);
+    queue_time(&server.queue, &mut row);
     row
+}
+
+fn queue_time(queue: &Queue, row: &mut Row) {
+    let mean = queue.mean_time().map(|mean| mean.as_millis().to_string());
+    row.push(("qtime", mean.unwrap_or_default()));
 }
 
 /// No health check has spoken about a server that is ready.
@@ -142,6 +150,7 @@ fn backend_row(number: usize, backend: &Backend) -> Row {
             "qcur",
             (backend.waiting + over(|server| server.waiting)).to_string(),
         ),
+        ("qmax", backend.queue.longest.to_string()),
         ("scur", over(|server| server.served).to_string()),
         ("status", if backend.usable() > 0 { "UP" } else { "DOWN" }.into()),
         ("weight", weight.to_string()),
@@ -160,6 +169,7 @@ fn backend_row(number: usize, backend: &Backend) -> Row {
         ("need_conn_est", over(|server| server.need).to_string()),
     ];
     totals(&backend.totals(), &mut row);
+    queue_time(&backend.queue, &mut row);
     row
 }
 
@@ -268,7 +278,10 @@ fn backend_object(backend: &Backend) -> Value {
         "name": backend.name,
         "balance": backend.balance,
         "waiting": backend.waiting,
+        "queue": queue_object(&backend.queue),
+        "retry_budget_spent": backend.budget_spent,
         "choices": counts_object(&backend.choices),
+        "cookies_missed": counts_object(&backend.cookies_missed),
         "servers": backend.servers.iter().map(server_object).collect::<Vec<_>>(),
     })
 }
@@ -280,6 +293,7 @@ fn policy_object(policy: &Policy) -> Value {
         "calls": policy.calls,
         "abstained": policy.abstained,
         "unusable": policy.unusable,
+        "rejected": policy.rejected,
         "faults": counts_object(&policy.faults),
     })
 }
@@ -293,6 +307,7 @@ fn server_object(server: &Server) -> Value {
         "state": server.state.word(),
         "served": server.served,
         "waiting": server.waiting,
+        "queue": queue_object(&server.queue),
         "limit": server.limit,
         "used": server.used,
         "max_used": server.max_used,
@@ -315,6 +330,15 @@ fn server_object(server: &Server) -> Value {
         "timeouts": counts_object(&totals.timeouts),
         "opens": counts_object(&totals.opens),
         "closes": counts_object(&totals.closes),
+    })
+}
+
+fn queue_object(queue: &Queue) -> Value {
+    json!({
+        "longest": queue.longest,
+        "waits": queue.waits,
+        "time_us": queue.time,
+        "ends": counts_object(&queue.ends),
     })
 }
 

@@ -105,8 +105,9 @@ fn is_refusal(answer: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admin::command::Setting;
     use crate::admin::{Admin, Control};
-    use crate::observe::snapshot::{Snapshot, State};
+    use crate::observe::snapshot::Snapshot;
     use crate::observe::testing::{Folder, collecting, example_snapshot};
     use clap::Parser;
     use std::sync::Arc;
@@ -128,7 +129,7 @@ mod tests {
             example_snapshot()
         }
 
-        fn set_server_state(&self, backend: &str, server: &str, _: State) -> Result<(), String> {
+        fn set_server(&self, backend: &str, server: &str, _: Setting) -> Result<(), String> {
             Err(format!("no server {backend}/{server}"))
         }
     }

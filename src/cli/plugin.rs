@@ -30,7 +30,7 @@ enum Command {
         #[arg(short, long)]
         output: Option<PathBuf>,
         /// World of the contract, for a module whose tools have not embedded it
-        #[arg(long, value_parser = ["planner", "picker", "router", "sharer", "stocker", "balancer", "policy"])]
+        #[arg(long, value_parser = ["planner", "picker", "router", "sharer", "stocker", "classifier", "admitter", "usher", "balancer", "policy"])]
         world: Option<String>,
         /// How the module writes text; only with --world
         #[arg(long, value_enum, default_value_t = Encoding::Utf8, requires = "world")]

@@ -1,16 +1,19 @@
-//! Builds `[backend.NAME]` and its servers; reads a native algorithm for whoever names one.
+//! Builds `[backend.NAME]` and its servers.
 
 use super::address::{self, Place};
+use super::balance::{balance, check_points};
 use super::defaults;
 use super::errors::{At, Class, Problem, Report};
 use super::headers::edits;
-use super::keys::{self, Section};
-use super::model::{Address, Backend, Balance, PolicyRef, Server, ServerTimeouts};
+use super::keys::Section;
+use super::limits::{self, Given};
+use super::model::{Address, Backend, Server, ServerTimeouts};
 use super::names::Policies;
+use super::persist;
 use super::pool;
 use super::read::{Fields, Text, Value};
 use super::resolve::Answers;
-use super::words::{check_name, did_you_mean, kind, not_yet};
+use super::words::{check_name, kind};
 use toml::de::DeValue;
 
 /// Every backend, in file order.
@@ -41,16 +44,32 @@ fn backend(
     let (policy, balance) = balance(fields, policies, report);
     let reuse_policy = fields
         .text("reuse-policy", report)
-        .and_then(|name| policies.of_connections(&name, policy, report));
+        .and_then(|name| policies.beside(&[policy], &name, report));
+    let queue_policy = fields
+        .text("queue-policy", report)
+        .and_then(|name| policies.beside(&[policy, reuse_policy], &name, report));
+    let cookie = persist::cookie(fields, report);
+    let given = Given::of(fields, report);
+    let servers = servers(fields, &given, answers, report);
+    persist::check(cookie.as_ref(), &servers, report);
+    let servers: Vec<_> = servers.into_iter().map(|(server, _)| server).collect();
+    check_points(&balance, &servers, fields, report);
     Backend {
         name: name.text.to_owned(),
         balance,
         policy,
         reuse_policy,
+        queue_policy,
         pool: pool::pool(fields, report),
-        retry_on: pool::retry_on(fields, report),
+        attempts: limits::attempts(fields, report),
+        limits: given.limits(),
+        fullconn: limits::fullconn(fields, &servers, report),
         timeouts: timeouts(fields, report),
-        servers: servers(fields, answers, report),
+        all_backups: fields.flag("allbackups", report),
+        slow_start: fields.given_duration("slowstart", report),
+        prefer_last_server: fields.flag("prefer-last-server", report),
+        cookie,
+        servers,
         request_edits: edits("request-headers", fields, report),
         response_edits: edits("response-headers", fields, report),
     }
@@ -68,101 +87,12 @@ fn timeouts(fields: &Fields<'_>, report: &mut Report) -> ServerTimeouts {
     }
 }
 
-const ALGORITHMS: [&str; 3] = ["random", "roundrobin", "leastconn"];
-/// Algorithms that will come.
-const LATER: [&str; 4] = ["first", "sticky", "hash", "static-rr"];
-
-/// The policy and what is used without it, or the algorithm alone.
-fn balance(
+fn servers(
     fields: &Fields<'_>,
-    policies: &Policies<'_>,
+    backend: &Given,
+    answers: &Answers,
     report: &mut Report,
-) -> (Option<PolicyRef>, Balance) {
-    let (named, native) = algorithm("balance", fields, report);
-    let asked = named.and_then(|name| policies.of_backend(&name, report));
-    asked.map_or((None, native), |(policy, fallback)| (Some(policy), fallback))
-}
-
-/// An algorithm of ours, where a policy cannot stand.
-pub(super) fn native(key: &str, fields: &Fields<'_>, report: &mut Report) -> Balance {
-    let (policy, native) = algorithm(key, fields, report);
-    if let Some(policy) = policy {
-        let found = format!("`{key}` names policy \"{}\"", policy.text.escape_debug());
-        report.wrong(policy.at, found, EXPECTED_NATIVE, "");
-    }
-    native
-}
-
-const EXPECTED: &str =
-    "expected \"random\", \"roundrobin\", \"leastconn\", { random = N } or { policy = \"NAME\" }";
-const EXPECTED_NATIVE: &str = "expected \"random\", \"roundrobin\", \"leastconn\" or { random = N }";
-
-/// The name of a policy, if there is one, and an algorithm.
-fn algorithm<'a>(key: &str, fields: &Fields<'a>, report: &mut Report) -> (Option<Text<'a>>, Balance) {
-    let default = Balance::Random(defaults::RANDOM_DRAWS);
-    let expected = if key == "balance" {
-        EXPECTED
-    } else {
-        EXPECTED_NATIVE
-    };
-    let Some(value) = fields.raw(key) else {
-        return (None, default);
-    };
-    match value.get_ref() {
-        DeValue::String(word) => (None, plain(key, word, value, expected, report).unwrap_or(default)),
-        DeValue::Table(table) => {
-            let count = table.len();
-            let fields = Fields::of(Section::Balance, table, value.span(), report);
-            if count == 0 {
-                report.wrong(value.span(), format!("`{key}` is an empty table"), expected, "");
-            }
-            let draws = fields.given_integer("random", report);
-            let policy = fields.text("policy", report);
-            if let (Some((_, draws)), Some(policy)) = (&draws, &policy) {
-                let found = format!("`{key}` has both `random` and `policy`");
-                let problem =
-                    Problem::new(Class::Wrong, draws.clone(), found).expected("expected one of them");
-                let help = "`fallback` of the policy says what is used without it";
-                report.push(problem.also(policy.at.clone(), "the policy").help(help));
-            }
-            let draws = draws.map_or(default, |(draws, _)| Balance::Random(draws as u8)); // at most 16 by its range
-            (policy, draws)
-        }
-        other => {
-            report.wrong(value.span(), format!("`{key}` is {}", kind(other)), expected, "");
-            (None, default)
-        }
-    }
-}
-
-fn plain(key: &str, word: &str, value: &Value<'_>, expected: &str, report: &mut Report) -> Option<Balance> {
-    match word {
-        "random" => return Some(Balance::Random(defaults::RANDOM_DRAWS)),
-        "roundrobin" => return Some(Balance::RoundRobin),
-        "leastconn" => return Some(Balance::LeastConn),
-        word if LATER.contains(&word) => {
-            report.push(not_yet(format!("`{key} = \"{word}\"`"), value.span()).expected(expected));
-        }
-        word => {
-            let near = near_algorithm(word);
-            let found = format!("`{key}` is \"{}\"", word.escape_debug());
-            report.wrong(value.span(), found, expected, did_you_mean(near, "\""));
-        }
-    }
-    None
-}
-
-/// Algorithms have many names elsewhere.
-fn near_algorithm(word: &str) -> Option<&'static str> {
-    match word.to_lowercase().replace(['-', '_', ' '], "").as_str() {
-        "rr" | "roundrobin" | "wrr" => Some("roundrobin"),
-        "leastconn" | "leastconnections" | "leastconnection" | "leastrequest" | "lc" => Some("leastconn"),
-        "p2c" | "randomtwo" | "random2" | "twochoices" => Some("random"),
-        _ => keys::nearest(word, ALGORITHMS),
-    }
-}
-
-fn servers(fields: &Fields<'_>, answers: &Answers, report: &mut Report) -> Vec<Server> {
+) -> Vec<(Server, At)> {
     let Some(value) = fields.raw("servers") else {
         return Vec::new();
     };
@@ -193,15 +123,17 @@ fn servers(fields: &Fields<'_>, answers: &Answers, report: &mut Report) -> Vec<S
         report.wrong(extra.span(), found, "this one is too many (LB-13)", "");
     }
     let mut servers: Vec<(Server, At)> = Vec::new();
+    let mut told = Vec::new();
     for item in items {
-        if let Some(server) = server(item, answers, report) {
+        if let Some((server, limits)) = server(item, backend, answers, report) {
+            limits.check(&mut told, report);
             if let Some((_, first)) = servers.iter().find(|(other, _)| other.name == server.name) {
                 twice(&server.name, item, first.clone(), report);
             }
             servers.push((server, item.span()));
         }
     }
-    servers.into_iter().map(|(server, _)| server).collect()
+    servers
 }
 
 fn twice(name: &str, value: &Value<'_>, first: At, report: &mut Report) {
@@ -220,8 +152,15 @@ fn twice(name: &str, value: &Value<'_>, first: At, report: &mut Report) {
     });
 }
 
-fn server(value: &Value<'_>, answers: &Answers, report: &mut Report) -> Option<Server> {
-    match value.get_ref() {
+/// A server, and where its limits were given.
+fn server(
+    value: &Value<'_>,
+    backend: &Given,
+    answers: &Answers,
+    report: &mut Report,
+) -> Option<(Server, Given)> {
+    let mut given = backend.clone();
+    let server = match value.get_ref() {
         DeValue::String(text) => {
             let text = Text {
                 text,
@@ -229,32 +168,41 @@ fn server(value: &Value<'_>, answers: &Answers, report: &mut Report) -> Option<S
             };
             let address = server_address("servers", &text, answers, report)?;
             check_name("the server", &text, "", report);
-            Some(Server {
+            Server {
                 name: text.text.to_owned(),
                 address,
                 weight: defaults::WEIGHT as u16,
+                limits: given.limits(),
+                backup: false,
+                cookie: None,
                 tags: Vec::new(),
-            })
+            }
         }
         DeValue::Table(table) => {
             let fields = Fields::of(Section::Server, table, value.span(), report);
             let weight = fields.integer("weight", report) as u16; // at most 256 by its range
+            given = Given::of(&fields, report).or(backend);
+            let backup = fields.flag("backup", report);
+            let cookie = persist::value(&fields, report);
             let tags = tags(&fields, report);
-            let given = fields.text("name", report);
-            if let Some(name) = &given {
+            let named = fields.text("name", report);
+            if let Some(name) = &named {
                 check_name("the server", name, "", report);
             }
             let written = fields.text("address", report)?;
             let address = server_address("address", &written, answers, report)?;
-            if given.is_none() {
+            if named.is_none() {
                 check_name("the server", &written, "", report);
             }
-            Some(Server {
-                name: given.unwrap_or(written).text.to_owned(),
+            Server {
+                name: named.unwrap_or(written).text.to_owned(),
                 address,
                 weight,
+                limits: given.limits(),
+                backup,
+                cookie,
                 tags,
-            })
+            }
         }
         other => {
             let expected = "expected \"HOST:PORT\", \"unix:PATH\" or { name, address, weight }";
@@ -264,9 +212,10 @@ fn server(value: &Value<'_>, answers: &Answers, report: &mut Report) -> Option<S
                 expected,
                 "",
             );
-            None
+            return None;
         }
-    }
+    };
+    Some((server, given))
 }
 
 /// `{ name = "value" }`, in the order of the names.

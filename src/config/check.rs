@@ -64,6 +64,11 @@ fn is_attached(config: &Config, at: usize) -> bool {
     let is_it = |policy: PolicyRef| usize::from(policy.0) == at;
     let of_backends = config.backends.iter().filter_map(|backend| backend.policy);
     let of_connections = config.backends.iter().filter_map(|backend| backend.reuse_policy);
+    let of_queues = config.backends.iter().filter_map(|backend| backend.queue_policy);
     let of_listeners = config.listeners.iter().filter_map(|listen| listen.route_policy);
-    of_backends.chain(of_connections).chain(of_listeners).any(is_it)
+    let all = of_backends
+        .chain(of_connections)
+        .chain(of_queues)
+        .chain(of_listeners);
+    all.into_iter().any(is_it)
 }

@@ -69,6 +69,11 @@ pub const RESPOND_CONTENT_TYPE: &str = "text/plain; charset=utf-8";
 /// Status of a redirect (RD-4).
 pub const REDIRECT_CODE: u64 = 302;
 
+/// What a class may be; lower is served first.
+pub const PRIORITY_CLASS_RANGE: RangeInclusive<i64> = -2_047..=2_047;
+/// What a priority offset may be, in µs: at most 524,287 ms either way.
+pub const PRIORITY_OFFSET_RANGE: RangeInclusive<i64> = -524_287_000..=524_287_000;
+
 /// Idle private server connections of one session (POOL-61).
 pub const SESSION_PRIVATE: u64 = 5;
 /// What `max-session-srv-conns` may be.
@@ -86,6 +91,31 @@ pub const BALANCE: &str = "random";
 pub const RANDOM_DRAWS: u8 = 2;
 /// What the draws of `random` may be. Beyond a few more draws only cost time.
 pub const RANDOM_DRAWS_RANGE: RangeInclusive<u64> = 1..=16;
+/// How hashes are mapped to servers (LB-42; decision 0006).
+pub const HASH_TYPE: &str = "consistent";
+/// What `bound` may be, in percent of a server's part (LB-43).
+pub const HASH_BOUND_RANGE: RangeInclusive<u64> = 101..=10_000;
+/// Until when a key stays with its server (LB-43).
+pub const HASH_AFFINITY: &str = "always";
+/// Who chooses for a request without a key (LB-40).
+pub const HASH_ELSE: &str = "roundrobin";
+/// What of a server decides which keys are its own (LB-42).
+pub const HASH_KEY: &str = "name";
+/// The hash function.
+pub const HASH_FUNCTION: &str = "xxh3-64";
+/// Segments of a path that a hash may look at.
+pub const HASH_SEGMENTS: RangeInclusive<u64> = 1..=64;
+/// Points of all servers of one backend on a ring of hashes (LB-42): 8 MiB, sorted in a fraction of a second.
+pub const HASH_POINTS_MAX: u64 = 1 << 20;
+/// What `slowstart` may be (LB-60).
+pub const SLOWSTART_RANGE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
+/// Whether requests from other sites carry the inserted cookie.
+pub const COOKIE_SAME_SITE: &str = "lax";
+/// What `max-age` of the inserted cookie may be.
+pub const COOKIE_MAX_AGE_RANGE: RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_secs(400 * 86_400);
+/// Bytes of a cookie's name, value, path and domain, each.
+pub const COOKIE_TEXT_MAX: usize = 255;
 /// How server connections are shared between clients (POOL-11).
 pub const REUSE: &str = "safe";
 /// Whether a policy may loosen `reuse`.
@@ -102,6 +132,24 @@ pub const POOL_KEEP: &str = "first";
 pub const MAX_REUSE_RANGE: RangeInclusive<u64> = 0..=u32::MAX as u64;
 /// What `strict-maxconn` may be (POOL-51).
 pub const STRICT_MAXCONN_RANGE: RangeInclusive<u64> = 1..=1_000_000;
+/// What `maxconn` and `minconn` may be, in requests at one server.
+pub const SLOTS_RANGE: RangeInclusive<u64> = 1..=1_000_000;
+/// What `fullconn` may be, in requests in the backend.
+pub const FULLCONN_RANGE: RangeInclusive<u64> = 1..=100_000_000;
+/// What `maxqueue` may be, in requests that wait for one server.
+pub const MAXQUEUE_RANGE: RangeInclusive<u64> = 0..=1_000_000;
+/// Attempts to reach a server after the first one (RT-1).
+pub const RETRIES: u64 = 3;
+/// What `retries` may be.
+pub const RETRIES_RANGE: RangeInclusive<u64> = 0..=100;
+/// Wait before the same server is tried again after a refused or reset connect (RT-5); never above `timeout-connect`.
+pub const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// What `retry-delay` may be.
+pub const RETRY_DELAY_RANGE: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(3_600);
+/// Second attempts that one worker may always have under way for a backend, whatever `retry-budget` says.
+pub const RETRY_BUDGET_MIN: u64 = 10;
+/// What `retry-budget-min` may be.
+pub const RETRY_BUDGET_MIN_RANGE: RangeInclusive<u64> = 0..=1_000_000;
 /// User weight of a server (LB-1).
 pub const WEIGHT: u64 = 1;
 /// What a user weight may be (LB-1).
@@ -181,10 +229,6 @@ pub const LINGER: Duration = Duration::from_secs(2);
 pub const DRAIN_GRACE: Duration = Duration::from_millis(100);
 /// Idle connections of one request that may turn out dead, one after the other, before a fresh one is opened.
 pub const STALE_MAX: u8 = 2;
-/// Attempts to reach a server after the first one (RT-1).
-pub const RETRIES: u32 = 3;
-/// Wait before the same server is tried again after a refused or reset connect (RT-5); never above `timeout-connect`.
-pub const TURN_AROUND: Duration = Duration::from_secs(1);
 /// Bytes of a request's body that are held, so that it can be sent again on a fresh connection (RT-7).
 pub const HELD_BODY: usize = 16 * KIB as usize;
 /// Bytes of a request target that the access log shows.

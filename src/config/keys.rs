@@ -6,6 +6,7 @@
 //! mechanism does not exist yet stands here too and is refused as *not yet*, never ignored.
 
 mod backend;
+mod balance;
 mod listen;
 mod policy;
 mod process;
@@ -39,6 +40,10 @@ pub enum Section {
     Backend,
     /// `balance = { … }`.
     Balance,
+    /// `hash = { … }`.
+    Hash,
+    /// `cookie = { … }`.
+    Cookie,
     /// An element of `servers` that is a table.
     Server,
     /// `[policy.NAME]`.
@@ -46,7 +51,7 @@ pub enum Section {
 }
 
 /// Every section, in the order of the manual.
-pub const SECTIONS: [Section; 13] = [
+pub const SECTIONS: [Section; 15] = [
     Section::File,
     Section::Process,
     Section::Log,
@@ -58,6 +63,8 @@ pub const SECTIONS: [Section; 13] = [
     Section::Headers,
     Section::Backend,
     Section::Balance,
+    Section::Hash,
+    Section::Cookie,
     Section::Server,
     Section::Policy,
 ];
@@ -77,6 +84,8 @@ impl Section {
             Section::Headers => "request-headers = { … }",
             Section::Backend => "[backend.NAME]",
             Section::Balance => "balance = { … }",
+            Section::Hash => "hash = { … }",
+            Section::Cookie => "cookie = { … }",
             Section::Server => "servers = [ { … } ]",
             Section::Policy => "[policy.NAME]",
         }
@@ -95,7 +104,9 @@ impl Section {
             Section::Respond => listen::RESPOND,
             Section::Headers => listen::HEADERS,
             Section::Backend => backend::BACKEND,
-            Section::Balance => backend::BALANCE,
+            Section::Balance => balance::BALANCE,
+            Section::Hash => balance::HASH,
+            Section::Cookie => balance::COOKIE,
             Section::Server => backend::SERVER,
             Section::Policy => policy::POLICY,
         }
@@ -142,6 +153,10 @@ pub enum Form {
     Size(RangeInclusive<u64>),
     /// A whole number.
     Integer(RangeInclusive<u64>),
+    /// A whole number that may be negative.
+    Signed(RangeInclusive<i64>),
+    /// A duration that may be negative, in µs.
+    Offset(RangeInclusive<i64>),
     /// Whole percent.
     Percent(RangeInclusive<u64>),
     /// A percentage with up to four decimals.

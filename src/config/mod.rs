@@ -10,14 +10,17 @@
 
 mod address;
 mod backend;
+mod balance;
 mod check;
 pub mod defaults;
 mod errors;
 mod headers;
 pub mod keys;
+mod limits;
 mod listen;
 pub mod model;
 mod names;
+mod persist;
 mod policy;
 mod pool;
 mod process;

@@ -2,8 +2,12 @@
 //!
 //! Made only by [`super::load`]; everything else in the program reads it. No key of the file is looked at twice.
 
+pub use crate::decide::balance::hash::{Affinity, Hash, Mapping, Otherwise};
+pub use crate::decide::balance::key::KeyOf;
+pub use crate::decide::budget::Budget;
 use crate::decide::edit::Edits;
-pub use crate::decide::exchange::RetryOn;
+pub use crate::decide::exchange::{Redispatch, RetryOn};
+pub use crate::decide::persist::SameSite;
 pub use crate::decide::reuse::{KeepRule, Mode, Override, Sharing};
 use crate::decide::route::{Action, RouteTable};
 use crate::decide::template::Template;
@@ -194,12 +198,26 @@ pub struct Backend {
     pub policy: Option<PolicyRef>,
     /// Who is asked about connections.
     pub reuse_policy: Option<PolicyRef>,
+    /// Who is asked about requests that wait.
+    pub queue_policy: Option<PolicyRef>,
     /// How server connections are shared, kept and closed.
     pub pool: Pool,
-    /// What is tried again.
-    pub retry_on: RetryOn,
+    /// What is tried again, how often and where.
+    pub attempts: Attempts,
+    /// What each server takes at a time, unless it says otherwise.
+    pub limits: ServerLimits,
+    /// Requests in the backend from which on limits are whole.
+    pub fullconn: u32,
     /// Phase limits of the servers' side.
     pub timeouts: ServerTimeouts,
+    /// Whether all backup servers stand in together (`allbackups`).
+    pub all_backups: bool,
+    /// How long a returning server takes to its full weight; `None` for no time (`slowstart`).
+    pub slow_start: Option<Duration>,
+    /// Whether a client's next request goes where the one before went (`prefer-last-server`).
+    pub prefer_last_server: bool,
+    /// The cookie that names a server, if one is inserted.
+    pub cookie: Option<Cookie>,
     /// Servers in file order, at least one, names unique.
     pub servers: Vec<Server>,
     /// Edits of requests to this backend, after those of the route.
@@ -209,7 +227,7 @@ pub struct Backend {
 }
 
 /// How a backend chooses a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Balance {
     /// The least loaded of so many draws (LB-30); 2 is the default.
     Random(u8),
@@ -217,6 +235,53 @@ pub enum Balance {
     RoundRobin,
     /// The fewest requests in flight per weight (LB-20).
     LeastConn,
+    /// The first with a free slot (LB-50).
+    First,
+    /// One until it is gone (LB-50).
+    Sticky,
+    /// A hash of the request (LB-42).
+    Hash(Box<HashBalance>),
+}
+
+/// How a hash chooses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HashBalance {
+    /// What of a request is hashed.
+    pub of: KeyOf,
+    /// How it is mapped to servers.
+    pub hash: Hash,
+    /// What of a server decides which values are its own.
+    pub by: HashKey,
+}
+
+/// What of a server decides where it stands for a hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashKey {
+    /// Its name.
+    Name,
+    /// Its address.
+    Address,
+}
+
+/// The cookie that names a server (LB-52).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cookie {
+    /// A token.
+    pub name: String,
+    /// `HttpOnly`.
+    pub http_only: bool,
+    /// `Secure`.
+    pub secure: bool,
+    /// `SameSite`.
+    pub same_site: SameSite,
+    /// `Path`.
+    pub path: String,
+    /// `Domain`, if one is said.
+    pub domain: Option<String>,
+    /// `Max-Age`; `None` for as long as the client's session lasts.
+    pub max_age: Option<Duration>,
+    /// Whether a response that sets it is kept out of shared caches.
+    pub private: bool,
 }
 
 /// The connections to the servers of one backend.
@@ -246,6 +311,32 @@ pub struct Pool {
     pub prefer_idle: bool,
 }
 
+/// What is tried again for one request, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempts {
+    /// Attempts after the first (RT-1).
+    pub retries: u8,
+    /// What is tried again at all (RT-7).
+    pub retry_on: RetryOn,
+    /// When another server is tried (RT-3).
+    pub redispatch: Redispatch,
+    /// Before the same server is tried again (RT-5).
+    pub delay: Duration,
+    /// How many may be on another attempt, if that is limited.
+    pub budget: Option<Budget>,
+}
+
+/// What a server takes at a time, and how many wait for it alone; `None` for no limit, or none that moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerLimits {
+    /// `maxconn`.
+    pub max: Option<u32>,
+    /// `minconn`. Never above `max`, and never without.
+    pub min: Option<u32>,
+    /// `maxqueue`.
+    pub queue: Option<u32>,
+}
+
 /// Phase limits of the servers' side.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerTimeouts {
@@ -266,6 +357,12 @@ pub struct Server {
     pub address: Address,
     /// User weight 0…256 (LB-1); 0 drains it.
     pub weight: u16,
+    /// What it takes at a time: its own limits, or those of the backend.
+    pub limits: ServerLimits,
+    /// Whether it gets requests only while no other server can (`backup`).
+    pub backup: bool,
+    /// What names it in the backend's cookie; its own where none is said.
+    pub cookie: Option<String>,
     /// Names and values that policies see, in the order of the names.
     pub tags: Vec<(String, String)>,
 }

@@ -82,20 +82,19 @@ impl<'a> Policies<'a> {
     pub(super) fn of_backend(&self, name: &Text<'_>, report: &mut Report) -> Option<(PolicyRef, Balance)> {
         let policy = self.of_listener(name, report)?;
         self.must_not_deny(policy, name, report);
-        Some((policy, self.list[usize::from(policy.0)].fallback))
+        Some((policy, self.list[usize::from(policy.0)].fallback.clone()))
     }
 
-    /// The policy that is asked about the connections of a backend, whose servers `chooser` chooses. One policy in one
-    /// place is attached once.
-    pub(super) fn of_connections(
+    /// A policy that a backend names beside `others`. One policy in one place is attached once.
+    pub(super) fn beside(
         &self,
+        others: &[Option<PolicyRef>],
         name: &Text<'_>,
-        chooser: Option<PolicyRef>,
         report: &mut Report,
     ) -> Option<PolicyRef> {
         let policy = PolicyRef(self.names.find(name, report)?);
-        if chooser == Some(policy) {
-            return chooser;
+        if others.contains(&Some(policy)) {
+            return Some(policy);
         }
         self.attached.borrow_mut().push(name.at.clone());
         self.must_not_deny(policy, name, report);

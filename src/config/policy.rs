@@ -1,6 +1,6 @@
 //! Builds `[policy.NAME]`. The component itself is not looked at here.
 
-use super::backend::native;
+use super::balance::native;
 use super::errors::{Class, Problem, Report};
 use super::model::{FilePath, OnFault, Policy};
 use super::read::{Fields, Text, Value};

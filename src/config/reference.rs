@@ -4,7 +4,7 @@
 //! `forebay config reference > src/manual/configuration.md`); a test fails while it is stale.
 
 use super::keys::{Form, Key, SECTIONS, Section, State};
-use super::units::{show_duration, show_size};
+use super::units::{show_duration, show_offset, show_size};
 use std::fmt::Write;
 
 /// The reference as Markdown.
@@ -65,6 +65,12 @@ fn value(key: &Key) -> String {
             show_size(*range.end())
         ),
         Form::Integer(range) => format!("number, {} to {}", range.start(), range.end()),
+        Form::Signed(range) => format!("number, {} to {}", range.start(), range.end()),
+        Form::Offset(range) => format!(
+            "duration with a sign, {} to {}",
+            show_offset(*range.start()),
+            show_offset(*range.end())
+        ),
         Form::Percent(range) => format!("percent, {} to {}", range.start(), range.end()),
         Form::Share => "percent, 0 to 100, in steps of 0.0001".into(),
         Form::Flag => "`true` or `false`".into(),
@@ -136,12 +142,19 @@ fn intro(section: Section) -> &'static str {
         Section::Backend => {
             "Servers that answer the same requests. `NAME` is what listeners and routes call it."
         }
-        Section::Balance => "The long form of `balance`.",
+        Section::Balance => {
+            "The long form of `balance`: exactly one of `random`, `policy`, `hash`; the other keys belong to `hash`."
+        }
+        Section::Hash => "The long form of `hash`: exactly one of these.",
+        Section::Cookie => {
+            "A cookie of the backend's own. What it says is which server, and nothing about the client; nothing is remembered \
+             here. A cookie that names no server, or one in maintenance, is counted and replaced."
+        }
         Section::Server => "The long form of one server.",
         Section::Policy => {
             "A WebAssembly component that chooses servers (`balance = { policy = \"NAME\" }`), says how connections are shared \
-             (`reuse-policy = \"NAME\"`) or routes (`route-policy = \"NAME\"`), \
-             and what it may cost. Whatever goes wrong with it, requests are answered as `fallback` and `on-fault` say."
+             (`reuse-policy = \"NAME\"`), which requests wait and in which order (`queue-policy = \"NAME\"`), or routes \
+             (`route-policy = \"NAME\"`), and what it may cost. Whatever goes wrong with it, requests are answered as `fallback` and `on-fault` say."
         }
     }
 }

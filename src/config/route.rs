@@ -9,7 +9,7 @@ use super::words::{check_name, refused};
 use crate::decide::mistake::Mistake;
 use crate::decide::redirect::{Cookie, CookieText, Query, Redirect, RedirectStatus, Target};
 use crate::decide::route::{
-    Action, HostPattern, Matcher, MethodName, PathPattern, ROUTES_MAX, Respond, Route, Share,
+    Action, HostPattern, Matcher, MethodName, PathPattern, Priority, ROUTES_MAX, Respond, Route, Share,
 };
 use crate::decide::template::Template;
 
@@ -91,9 +91,18 @@ fn route(fields: &Fields<'_>, around: &Around<'_>, report: &mut Report) -> Optio
         .unwrap_or_default();
     let request_edits = edits("request-headers", fields, report);
     let response_edits = edits("response-headers", fields, report);
+    let priority = Priority {
+        class: fields.given_signed("priority-class", report).unwrap_or_default() as i16, // ±2047 by its range
+        offset: fields.given_offset("priority-offset", report).unwrap_or_default(),
+    };
     let action = action(fields, around, report)?;
     if !matches!(action, Action::Backend(_)) {
-        for name in ["request-headers", "response-headers"] {
+        for name in [
+            "request-headers",
+            "response-headers",
+            "priority-class",
+            "priority-offset",
+        ] {
             if let Some(at) = fields.key_at(name) {
                 let problem = Problem::new(Class::Warning, at, format!("`{name}` has no effect here"));
                 report.push(problem.expected("this route answers by itself, no server is asked"));
@@ -105,6 +114,7 @@ fn route(fields: &Fields<'_>, around: &Around<'_>, report: &mut Report) -> Optio
         action,
         request_edits,
         response_edits,
+        priority,
     })
 }
 

@@ -4,11 +4,13 @@
 //! they were written, so it has to lie in the same folder. A key that has
 //! no value stands there as a comment, so that the reader sees every key there is.
 
+use super::defaults;
 use super::model::{
-    Backend, Balance, Config, Forwarded, KeepRule, Listen, LogFormat, LogTarget, Mode, OnFault, Override,
-    Policy, PolicyRef, Pool, Process, Server, Sharing,
+    self, Affinity, Attempts, Backend, Balance, Config, Forwarded, HashBalance, HashKey, KeepRule, KeyOf,
+    Listen, LogFormat, LogTarget, Mapping, Mode, OnFault, Otherwise, Override, Policy, PolicyRef, Pool,
+    Process, Redispatch, Server, Sharing,
 };
-use super::units::{show_duration, show_share, show_size};
+use super::units::{show_duration, show_offset, show_share, show_size};
 use crate::decide::edit::{Edit, Edits};
 use crate::decide::redirect::{Cookie, Query, Redirect, Target};
 use crate::decide::route::{Action, Matcher, PathPattern, Respond, Route};
@@ -122,6 +124,10 @@ fn route(route: &Route, called: Option<&str>, name: impl Fn(usize) -> String, ou
         Action::Respond(with) => out.value("respond", respond(with)),
         Action::Deny(status) => out.value("deny", status),
     }
+    if matches!(route.action, Action::Backend(_)) {
+        out.value("priority-class", route.priority.class);
+        out.value("priority-offset", quote(&show_offset(route.priority.offset)));
+    }
     out.edits(&route.request_edits, &route.response_edits);
 }
 
@@ -211,21 +217,58 @@ fn backend(backend: &Backend, policies: &[Policy], out: &mut Lines) {
     let named = |policy: PolicyRef| quote(&policies[usize::from(policy.0)].name);
     let chooser = match backend.policy {
         Some(policy) => table(&[format!("policy = {}", named(policy))]),
-        None => balance(backend.balance),
+        None => balance(&backend.balance),
     };
     out.value("balance", chooser);
+    out.value("allbackups", backend.all_backups);
+    let slow = backend.slow_start.map(|time| quote(&show_duration(time)));
+    out.maybe("slowstart", slow, "at once");
+    out.value("prefer-last-server", backend.prefer_last_server);
+    out.maybe("cookie", backend.cookie.as_ref().map(cookie), "none");
     pool(&backend.pool, backend.reuse_policy.map(named), out);
-    let causes = backend.retry_on.words().map(quote);
-    out.value("retry-on", list(causes));
+    attempts(&backend.attempts, out);
+    limits(backend, out);
     out.duration("timeout-connect", backend.timeouts.connect);
     out.duration("timeout-server", backend.timeouts.inactivity);
     out.duration("timeout-queue", backend.timeouts.queue);
+    out.maybe("queue-policy", backend.queue_policy.map(named), "none");
     out.edits(&backend.request_edits, &backend.response_edits);
     out.line("servers = [");
     for server in &backend.servers {
         out.line(&format!("    {},", one_server(server)));
     }
     out.line("]");
+}
+
+fn attempts(attempts: &Attempts, out: &mut Lines) {
+    let causes = attempts.retry_on.words().map(quote);
+    out.value("retry-on", list(causes));
+    out.value("retries", attempts.retries);
+    let redispatch = match attempts.redispatch {
+        Redispatch::Never => "false".to_owned(),
+        Redispatch::USUAL => "true".to_owned(),
+        Redispatch::Every(each) => each.to_string(),
+        Redispatch::BeforeEnd(before) => format!("-{before}"),
+    };
+    out.value("redispatch", redispatch);
+    out.duration("retry-delay", attempts.delay);
+    match attempts.budget {
+        Some(budget) => {
+            out.value("retry-budget", quote(&show_share(budget.share)));
+            out.value("retry-budget-min", budget.least);
+        }
+        None => out.line("# retry-budget: none"),
+    }
+}
+
+fn limits(backend: &Backend, out: &mut Lines) {
+    let number = |number: Option<u32>| number.map(|number| number.to_string());
+    out.maybe("maxconn", number(backend.limits.max), "no limit");
+    out.maybe("minconn", number(backend.limits.min), "none");
+    let moves = backend.servers.iter().any(|server| server.limits.min.is_some());
+    let fullconn = moves.then_some(backend.fullconn);
+    out.maybe("fullconn", number(fullconn), "no limit moves");
+    out.maybe("maxqueue", number(backend.limits.queue), "no limit");
 }
 
 fn pool(pool: &Pool, policy: Option<String>, out: &mut Lines) {
@@ -269,12 +312,70 @@ fn pool(pool: &Pool, policy: Option<String>, out: &mut Lines) {
     out.value("prefer-idle", pool.prefer_idle);
 }
 
-fn balance(balance: Balance) -> String {
+fn balance(balance: &Balance) -> String {
     match balance {
         Balance::Random(draws) => format!("{{ random = {draws} }}"),
         Balance::RoundRobin => quote("roundrobin"),
         Balance::LeastConn => quote("leastconn"),
+        Balance::First => quote("first"),
+        Balance::Sticky => quote("sticky"),
+        Balance::Hash(it) => hash(it),
     }
+}
+
+fn hash(balance: &HashBalance) -> String {
+    let of = match &balance.of {
+        KeyOf::Source => quote("source"),
+        KeyOf::Uri => quote("uri"),
+        KeyOf::Path => quote("path"),
+        KeyOf::PathPrefix(segments) => table(&[format!("path-prefix = {segments}")]),
+        KeyOf::PathPart(at) => table(&[format!("path-part = {at}")]),
+        KeyOf::Header(name) => table(&[format!("header = {}", quote(name))]),
+        KeyOf::Cookie(name) => table(&[format!("cookie = {}", quote(name))]),
+        KeyOf::Query(name) => table(&[format!("query = {}", quote(name))]),
+    };
+    let mapping = match balance.hash.mapping {
+        Mapping::Consistent => "consistent",
+        Mapping::Map => "map-based",
+    };
+    let affinity = match balance.hash.affinity {
+        Affinity::Always => "always",
+        Affinity::Maxconn => "maxconn",
+        Affinity::Maxqueue => "maxqueue",
+    };
+    let otherwise = match balance.hash.otherwise {
+        Otherwise::Random(draws) => table(&[format!("random = {draws}")]),
+        Otherwise::RoundRobin => quote("roundrobin"),
+        Otherwise::LeastConn => quote("leastconn"),
+        Otherwise::First => quote("first"),
+    };
+    let by = match balance.by {
+        HashKey::Name => "name",
+        HashKey::Address => "address",
+    };
+    let mut pairs = vec![format!("hash = {of}"), format!("type = {}", quote(mapping))];
+    pairs.extend(balance.hash.bound.map(|bound| format!("bound = {bound}")));
+    pairs.push(format!("affinity = {}", quote(affinity)));
+    pairs.push(format!("else = {otherwise}"));
+    pairs.push(format!("hash-key = {}", quote(by)));
+    pairs.push(format!("function = {}", quote(defaults::HASH_FUNCTION)));
+    table(&pairs)
+}
+
+fn cookie(cookie: &model::Cookie) -> String {
+    let mut pairs = vec![
+        format!("name = {}", quote(&cookie.name)),
+        format!("http-only = {}", cookie.http_only),
+        format!("secure = {}", cookie.secure),
+        format!("same-site = {}", quote(cookie.same_site.word())),
+        format!("path = {}", quote(&cookie.path)),
+    ];
+    let domain = cookie.domain.as_ref();
+    pairs.extend(domain.map(|domain| format!("domain = {}", quote(domain))));
+    let age = cookie.max_age.map(|age| quote(&show_duration(age)));
+    pairs.extend(age.map(|age| format!("max-age = {age}")));
+    pairs.push(format!("private = {}", cookie.private));
+    table(&pairs)
 }
 
 fn policy(policy: &Policy, out: &mut Lines) {
@@ -283,7 +384,7 @@ fn policy(policy: &Policy, out: &mut Lines) {
     // Ours, and so it can be read.
     let config = serde_json::from_str(&policy.config_json).unwrap_or_default();
     out.value("config", inline(&config));
-    out.value("fallback", balance(policy.fallback));
+    out.value("fallback", balance(&policy.fallback));
     let on_fault = match policy.on_fault {
         OnFault::Fallback => "fallback",
         OnFault::Deny => "deny",
@@ -326,7 +427,17 @@ fn one_server(server: &Server) -> String {
         format!("name = {name}"),
         format!("address = {address}"),
         format!("weight = {}", server.weight),
+        format!("backup = {}", server.backup),
     ];
+    let limits = [
+        ("maxconn", server.limits.max),
+        ("minconn", server.limits.min),
+        ("maxqueue", server.limits.queue),
+    ];
+    let given = limits.iter().filter_map(|(key, limit)| Some((key, (*limit)?)));
+    pairs.extend(given.map(|(key, limit)| format!("{key} = {limit}")));
+    let cookie = server.cookie.as_ref();
+    pairs.extend(cookie.map(|cookie| format!("cookie = {}", quote(cookie))));
     let tags: Vec<_> = server
         .tags
         .iter()

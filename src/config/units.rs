@@ -17,6 +17,8 @@ pub type Read<T> = Result<T, Misread>;
 
 /// What to say a duration looks like.
 pub const DURATION_FORM: &str = "a duration such as \"10s\", \"250ms\", \"2m\" or \"1h\"";
+/// What to say a duration with a sign looks like.
+pub const OFFSET_FORM: &str = "a duration such as \"-500ms\", \"250ms\" or \"2s\"";
 /// What to say a size looks like.
 pub const SIZE_FORM: &str = "a size such as \"16KiB\" or \"1MiB\", or a number of bytes";
 /// What to say a percentage looks like.
@@ -60,6 +62,22 @@ pub fn duration(text: &str) -> Read<Duration> {
     measure(text, &DURATIONS, &DURATION_ALIASES).map(Duration::from_micros)
 }
 
+/// Reads a duration with or without a sign, as microseconds: `-500ms`, `+2s`, `1s`.
+pub fn offset(text: &str) -> Read<i64> {
+    let (sign, digits) = match text.as_bytes().first() {
+        Some(b'-') => ("-", &text[1..]),
+        Some(b'+') => ("+", &text[1..]),
+        _ => ("", text),
+    };
+    let micros = duration(digits)
+        .map_err(|misread| Misread {
+            meant: misread.meant.map(|meant| format!("{sign}{meant}")),
+        })?
+        .as_micros();
+    let micros = i64::try_from(micros).unwrap_or(i64::MAX);
+    Ok(if sign == "-" { -micros } else { micros })
+}
+
 /// Reads `16KiB`, `1MiB`, `512B` or `8192` as bytes.
 pub fn size(text: &str) -> Read<u64> {
     match text.parse() {
@@ -98,6 +116,15 @@ pub fn show_duration(value: Duration) -> String {
     } else {
         show(micros, &DURATIONS)
     }
+}
+
+/// Prints microseconds with their sign and the largest unit that divides them.
+pub fn show_offset(micros: i64) -> String {
+    let sign = if micros < 0 { "-" } else { "" };
+    format!(
+        "{sign}{}",
+        show_duration(Duration::from_micros(micros.unsigned_abs()))
+    )
 }
 
 /// Prints a size with the largest unit that divides it.

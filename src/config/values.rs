@@ -66,6 +66,39 @@ impl<'a> Fields<'a> {
             .unwrap_or(*default)
     }
 
+    /// A whole number that may be negative, within the key's range, if given and right.
+    pub(super) fn given_signed(&self, name: &str, report: &mut Report) -> Option<i64> {
+        let Form::Signed(range) = &self.key(name).form else {
+            self.misused(name)
+        };
+        let value = self.raw(name)?;
+        let DeValue::Integer(number) = value.get_ref() else {
+            let expected = format!("a whole number from {} to {}", range.start(), range.end());
+            return self.mismatch(name, value, value.get_ref(), &expected, report);
+        };
+        match i64::from_str_radix(number.as_str(), number.radix()) {
+            Ok(number) => self.within(name, value, number, range, |bound| bound.to_string(), report),
+            Err(_) => self.outside(name, value, number, range, |bound| bound.to_string(), report),
+        }
+    }
+
+    /// A duration that may be negative, in µs, within the key's range, if given and right.
+    pub(super) fn given_offset(&self, name: &str, report: &mut Report) -> Option<i64> {
+        let Form::Offset(range) = &self.key(name).form else {
+            self.misused(name)
+        };
+        let value = self.raw(name)?;
+        let read = match value.get_ref() {
+            DeValue::String(text) => units::offset(text),
+            DeValue::Integer(number) => Err(Misread {
+                meant: Some(format!("{number}ms\" or \"{number}s")),
+            }),
+            other => return self.mismatch(name, value, other, units::OFFSET_FORM, report),
+        };
+        let read = self.understood(name, value, read, units::OFFSET_FORM, report)?;
+        self.within(name, value, read, range, units::show_offset, report)
+    }
+
     /// Whole percent or its default.
     pub(super) fn percent(&self, name: &str, report: &mut Report) -> u64 {
         let Key {

@@ -6,6 +6,8 @@
 
 mod planning;
 mod policies;
+mod publish;
+mod ramps;
 mod registry;
 mod settings;
 mod snapshot;
@@ -22,12 +24,12 @@ use crate::shared::mailbox::{Mailbox, Postbox};
 use crate::shared::orders::{Order, Place, Published};
 use crate::shared::process::Process;
 use crate::shared::statistics::{PerWorker, WorkerStatistics};
-use crate::shared::table::Admin;
 use anyhow::{Context, bail};
 use parking_lot::{Condvar, Mutex};
 pub use planning::Planning;
 pub use policies::{Loader, Told, check as check_policies};
 use policies::{Policies, Renewed};
+pub use registry::Decision;
 use registry::Registry;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -117,7 +119,9 @@ impl Control {
             bail!("{}", errors.join("\n"));
         }
         policies.take_up(wanted);
-        let published = Arc::new(Published::from_pointee(registry.build(&config, &policies)));
+        let first = registry.build(&config, &policies);
+        publish::open_queues(&first);
+        let published = Arc::new(Published::from_pointee(first));
         parts.process.set_ratios(
             config.process.pool_low_fd_ratio,
             config.process.pool_high_fd_ratio,
@@ -259,7 +263,7 @@ impl Control {
         let Steering {
             registry, policies, ..
         } = &mut *state;
-        self.published.store(Arc::new(registry.build(&config, policies)));
+        self.publish(registry.build(&config, policies));
         self.tell_of_policies(&errors, &renewed);
         let mut now_bound: Vec<Bound> = kept;
         for bound in &mut now_bound {
@@ -445,29 +449,23 @@ impl Control {
 }
 
 impl Control {
-    /// Changes what an operator decided about a server, and publishes it.
+    /// Decides something about a server instead of the configuration, and publishes it.
     ///
     /// # Errors
     /// There is no such server now.
-    pub fn set_server_admin(&self, backend: &str, server: &str, admin: Admin) -> Result<(), String> {
+    pub fn decide(&self, backend: &str, server: &str, decision: Decision) -> Result<(), String> {
         let mut steering = self.state.lock();
-        let Steering {
-            registry,
-            config,
-            policies,
-            ..
-        } = &mut *steering;
+        let Steering { registry, config, .. } = &mut *steering;
         let present = config
             .backends
             .iter()
-            .any(|known| known.name == backend && known.servers.iter().any(|known| known.name == server));
-        if !present {
-            return Err(format!("no server {backend}/{server}"));
-        }
-        registry.set_admin(backend, server, admin)?;
-        self.published.store(Arc::new(registry.build(config, policies)));
+            .find(|known| known.name == backend && known.servers.iter().any(|known| known.name == server));
+        let slow_start = present
+            .ok_or_else(|| format!("no server {backend}/{server}"))?
+            .slow_start;
+        registry.decide(backend, server, decision, slow_start)?;
+        self.publish_anew(&mut steering);
         self.changed.notify_all();
-        self.wake_all();
         Ok(())
     }
 }

@@ -97,6 +97,9 @@ impl Planning {
         if !all.is_empty() {
             self.control.publish_news(&all);
         }
+        if let Some(step) = self.control.step_ramps(now) {
+            next = next.min(step);
+        }
         if self.control.free_retired() {
             next = next.min(now + RETIRED_LOOK);
         }
@@ -283,7 +286,7 @@ impl Control {
     fn publish_news(&self, news: &[News]) {
         let mut state = self.state.lock();
         let generation = state.registry.with_news(&self.published.load(), news);
-        self.published.store(Arc::new(generation));
+        self.publish(generation);
         drop(state);
         self.wake_all();
     }

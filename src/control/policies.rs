@@ -84,17 +84,17 @@ struct Use<'a> {
     uses: Uses,
 }
 
-/// What a place names a policy for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Uses {
+/// What a place names a policy for: by which keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Uses {
     /// `balance`
-    Servers,
+    servers: bool,
     /// `reuse-policy`
-    Connections,
-    /// Both.
-    ServersAndConnections,
+    connections: bool,
+    /// `queue-policy`
+    queue: bool,
     /// `route-policy`
-    Routes,
+    routes: bool,
 }
 
 /// A policy that took its place, or took it from its former self.
@@ -242,15 +242,17 @@ impl Uses {
     fn check(self, offers: &Offers) -> Result<(), String> {
         let for_servers = offers.plan || offers.pick;
         let for_connections = offers.reuse || offers.reuse_plan;
-        let chooses = matches!(self, Uses::Servers | Uses::ServersAndConnections);
-        let shares = matches!(self, Uses::Connections | Uses::ServersAndConnections);
-        if chooses && !for_servers {
+        let for_queue = offers.classify || offers.admit;
+        if self.servers && !for_servers {
             return Err("`balance` names it, and it exports neither balance-plan nor balance-pick".into());
         }
-        if shares && !for_connections {
+        if self.connections && !for_connections {
             return Err("`reuse-policy` names it, and it exports neither reuse nor reuse-plan".into());
         }
-        if self == Uses::Routes && !offers.route {
+        if self.queue && !for_queue {
+            return Err("`queue-policy` names it, and it exports neither classify nor admit".into());
+        }
+        if self.routes && !offers.route {
             return Err("`route-policy` names it, and it does not export route".into());
         }
         Ok(())
@@ -270,29 +272,32 @@ impl Kind {
 fn attachments(config: &Config) -> impl Iterator<Item = Use<'_>> {
     let policy = |at: model::PolicyRef| &config.policies[usize::from(at.0)];
     let backends = config.backends.iter().flat_map(move |backend| {
-        let one = |at, uses| Use {
-            policy: policy(at),
-            kind: Kind::Backend,
-            place: &backend.name,
-            uses,
-        };
-        let (servers, connections) = match (backend.policy, backend.reuse_policy) {
-            (Some(both), Some(other)) if both == other => {
-                (Some(one(both, Uses::ServersAndConnections)), None)
-            }
-            (servers, connections) => (
-                servers.map(|at| one(at, Uses::Servers)),
-                connections.map(|at| one(at, Uses::Connections)),
-            ),
-        };
-        servers.into_iter().chain(connections)
+        let named = [backend.policy, backend.reuse_policy, backend.queue_policy];
+        named.into_iter().enumerate().filter_map(move |(nth, at)| {
+            let at = at?;
+            let first = named.iter().position(|other| *other == Some(at)) == Some(nth);
+            first.then(|| Use {
+                policy: policy(at),
+                kind: Kind::Backend,
+                place: &backend.name,
+                uses: Uses {
+                    servers: named[0] == Some(at),
+                    connections: named[1] == Some(at),
+                    queue: named[2] == Some(at),
+                    routes: false,
+                },
+            })
+        })
     });
     let listeners = config.listeners.iter().filter_map(move |listen| {
         Some(Use {
             policy: policy(listen.route_policy?),
             kind: Kind::Listener,
             place: &listen.name,
-            uses: Uses::Routes,
+            uses: Uses {
+                routes: true,
+                ..Uses::default()
+            },
         })
     });
     backends.chain(listeners)

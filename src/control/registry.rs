@@ -5,6 +5,7 @@
 //! of the day. Ids of what is gone are kept for its return: names come back.
 
 use super::policies::{Kind, Policies};
+use super::ramps::Ramps;
 use super::settings;
 use crate::config::{Config, model};
 use crate::decide::reuse::{Figures, Wishes};
@@ -21,6 +22,7 @@ use crate::shared::table::{Admin, BackendTable, Entry, Queueing};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Everything that has an identity.
 pub(super) struct Registry {
@@ -30,8 +32,9 @@ pub(super) struct Registry {
     backends: BTreeMap<String, KnownBackend>,
     listeners: BTreeMap<String, KnownListener>,
     servers: u32,
-    /// Runtime states, which survive a reload (CLI-4 apart: they are gone with the process).
-    admin: BTreeMap<ServerId, Admin>,
+    /// What commands have changed: it survives a reload (CLI-4 apart: it is gone with the process).
+    changed: BTreeMap<ServerId, Changed>,
+    ramps: Ramps,
 }
 
 struct KnownBackend {
@@ -50,6 +53,25 @@ struct KnownBackend {
     latencies: BTreeMap<String, i32>,
     /// The tag `zone` of each server, in the table's order.
     zones: Vec<String>,
+}
+
+/// What an operator has decided about a server, instead of the configuration.
+#[derive(Clone, Copy, Debug, Default)]
+struct Changed {
+    state: Option<Admin>,
+    weight: Option<u16>,
+    maxconn: Option<u32>,
+}
+
+/// One such decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// What it shall be.
+    State(Admin),
+    /// 0…256 (LB-1).
+    Weight(u16),
+    /// At least 1.
+    Maxconn(u32),
 }
 
 /// What the planner thread has found out about a backend.
@@ -77,7 +99,8 @@ impl Registry {
             backends: BTreeMap::new(),
             listeners: BTreeMap::new(),
             servers: 0,
-            admin: BTreeMap::new(),
+            changed: BTreeMap::new(),
+            ramps: Ramps::default(),
         }
     }
 
@@ -135,8 +158,15 @@ impl Registry {
             .map_or(0, |known| known.servers_generation)
     }
 
-    /// The runtime state of a server, for the generation that is built next.
-    pub(super) fn set_admin(&mut self, backend: &str, server: &str, state: Admin) -> Result<(), String> {
+    /// Decides something about a server, for the generation that is built next. One that comes back from maintenance
+    /// begins slowly, if its backend says so (LB-60).
+    pub(super) fn decide(
+        &mut self,
+        backend: &str,
+        server: &str,
+        decision: Decision,
+        slow_start: Option<Duration>,
+    ) -> Result<(), String> {
         let known = self
             .backends
             .get(backend)
@@ -145,8 +175,27 @@ impl Registry {
             .servers
             .get(server)
             .ok_or_else(|| format!("no server {server:?} in backend {backend:?}"))?;
-        self.admin.insert(server.id, state);
+        let changed = self.changed.entry(server.id).or_default();
+        match decision {
+            Decision::State(state) => {
+                let former = changed.state.replace(state).unwrap_or(Admin::Ready);
+                match (former, state, slow_start) {
+                    (Admin::Maint, Admin::Ready, Some(whole)) => {
+                        self.ramps.begin(server.id, whole, Instant::now());
+                    }
+                    (_, Admin::Maint, _) => self.ramps.end(server.id),
+                    _ => {}
+                }
+            }
+            Decision::Weight(weight) => changed.weight = Some(weight),
+            Decision::Maxconn(maxconn) => changed.maxconn = Some(maxconn),
+        }
         Ok(())
+    }
+
+    /// Slow starts, for who steps them.
+    pub(super) fn ramps(&mut self) -> &mut Ramps {
+        &mut self.ramps
     }
 
     /// The id of a listener that was part of a generation.
@@ -183,24 +232,31 @@ impl Registry {
                 self.servers += 1;
                 Arc::new(Server::new(id, &backend.name, &server.name, self.workers))
             });
-            let state = self.admin.get(&object.id).copied().unwrap_or(Admin::Ready);
+            let changed = self.changed.get(&object.id).copied().unwrap_or_default();
+            let maxconn = changed.maxconn.or(server.limits.max);
             entries.push(Entry {
-                server: object.clone(),
-                weight: server.weight,
-                state,
-                limit: u32::MAX,
-                queueing: Queueing::default(),
+                weight: changed.weight.unwrap_or(server.weight),
+                state: changed.state.unwrap_or(Admin::Ready),
+                limit: maxconn.unwrap_or(u32::MAX),
+                queueing: Queueing {
+                    minconn: server.limits.min.unwrap_or(0),
+                    fullconn: backend.fullconn,
+                    queue_max: server.limits.queue,
+                },
                 prefer_idle: backend.pool.prefer_idle,
+                role: settings::role(server, backend),
+                ramp: self.ramps.of(object.id),
+                key: settings::hash_key(server, &backend.balance),
+                ..Entry::new(object.clone())
             });
         }
-        let algorithm = settings::algorithm(backend.balance);
+        let algorithm = settings::algorithm(&backend.balance);
         let mut table = match &known.table {
             Some(former) => former.next(algorithm, entries),
             None => BackendTable::first(known.id, &backend.name, algorithm, entries),
         };
-        let attached = backend
-            .policy
-            .and_then(|policy| policies.at(&config.policy(policy).name, Kind::Backend, &backend.name));
+        let at_backend = |policy| policies.at(&config.policy(policy).name, Kind::Backend, &backend.name);
+        let attached = backend.policy.and_then(at_backend);
         // A plan goes on over a change of states or settings, as long as its indices mean the same servers.
         match known.plan.take() {
             Some((plan, servers)) if attached.is_some() && servers == ids(&table) => {
@@ -209,9 +265,8 @@ impl Registry {
             }
             _ => {}
         }
-        let reuse_policy = backend
-            .reuse_policy
-            .and_then(|policy| policies.at(&config.policy(policy).name, Kind::Backend, &backend.name));
+        let reuse_policy = backend.reuse_policy.and_then(at_backend);
+        let queue_policy = backend.queue_policy.and_then(at_backend);
         if !reuse_policy
             .as_ref()
             .is_some_and(|attached| attached.attachment.offers().reuse_plan)
@@ -232,6 +287,7 @@ impl Registry {
         BackendEntry {
             policy,
             reuse_policy,
+            queue_policy,
             planned_figures,
             statistics,
             table,

@@ -4,13 +4,16 @@ use crate::config::{defaults, model};
 use crate::decide::balance::Algorithm;
 use crate::decide::cause::Cause;
 use crate::decide::exchange::Effort;
+use crate::decide::persist::{Attributes, Persistence, value_of};
 use crate::decide::reuse::Figures;
 use crate::decide::settings::{
-    BackendSettings, Forwarded, Limits, ListenerSettings, Micros, NamedRoutes, PoolSettings,
+    BackendSettings, Forwarded, Limits, ListenerSettings, Micros, NamedRoutes, PoolSettings, PreferLast,
 };
 use crate::shared::statistics::ListenerStatistics;
+use crate::shared::table::Role;
 use std::num::NonZeroU64;
 use std::time::Duration;
+use xxhash_rust::xxh3::xxh3_64;
 
 pub(super) fn listener(listen: &model::Listen) -> ListenerSettings {
     ListenerSettings {
@@ -53,13 +56,27 @@ pub(super) fn backend(backend: &model::Backend) -> BackendSettings {
         connect: micros(backend.timeouts.connect),
         inactivity: micros(backend.timeouts.inactivity),
         queue: micros(backend.timeouts.queue),
-        turn_around: micros(defaults::TURN_AROUND),
+        turn_around: micros(backend.attempts.delay),
+        hashed: match &backend.balance {
+            model::Balance::Hash(hash) => Some(hash.of.clone()),
+            _ => None,
+        },
+        persistence: backend
+            .cookie
+            .as_ref()
+            .map(|cookie| persistence(cookie, &backend.servers)),
+        last: match backend.prefer_last_server {
+            true => PreferLast::Yes,
+            false => PreferLast::No,
+        },
         pool: pool(&backend.pool),
         effort: Effort {
-            retries: defaults::RETRIES as u8,
+            retries: backend.attempts.retries,
             stale_max: defaults::STALE_MAX,
-            retry_on: backend.retry_on,
+            retry_on: backend.attempts.retry_on,
+            redispatch: backend.attempts.redispatch,
         },
+        budget: backend.attempts.budget,
         request_edits: backend.request_edits.clone(),
         response_edits: backend.response_edits.clone(),
     }
@@ -83,11 +100,48 @@ fn pool(pool: &model::Pool) -> PoolSettings {
     }
 }
 
-pub(super) fn algorithm(balance: model::Balance) -> Algorithm {
+fn persistence(cookie: &model::Cookie, servers: &[model::Server]) -> Persistence {
+    let value = |server: &model::Server| server.cookie.clone().unwrap_or_else(|| value_of(&server.name));
+    let attributes = Attributes {
+        http_only: cookie.http_only,
+        secure: cookie.secure,
+        same_site: cookie.same_site,
+        path: cookie.path.clone(),
+        domain: cookie.domain.clone(),
+        max_age: cookie.max_age.map(|age| age.as_secs()),
+        private: cookie.private,
+    };
+    let values = servers.iter().map(|server| value(server).into_bytes()).collect();
+    Persistence::new(&cookie.name, values, &attributes)
+}
+
+/// When a server takes its turn (LB-2).
+pub(super) fn role(server: &model::Server, backend: &model::Backend) -> Role {
+    match (server.backup, backend.all_backups) {
+        (false, _) => Role::Active,
+        (true, false) => Role::Backup,
+        (true, true) => Role::JointBackup,
+    }
+}
+
+/// A server's own number for a hash (LB-42).
+pub(super) fn hash_key(server: &model::Server, balance: &model::Balance) -> u64 {
     match balance {
-        model::Balance::Random(draws) => Algorithm::Random(draws),
+        model::Balance::Hash(hash) if hash.by == model::HashKey::Address => {
+            xxh3_64(server.address.to_string().as_bytes())
+        }
+        _ => xxh3_64(server.name.as_bytes()),
+    }
+}
+
+pub(super) fn algorithm(balance: &model::Balance) -> Algorithm {
+    match balance {
+        model::Balance::Random(draws) => Algorithm::Random(*draws),
         model::Balance::RoundRobin => Algorithm::RoundRobin,
         model::Balance::LeastConn => Algorithm::LeastConn,
+        model::Balance::First => Algorithm::First,
+        model::Balance::Sticky => Algorithm::Sticky,
+        model::Balance::Hash(hash) => Algorithm::Hash(hash.hash),
     }
 }
 
@@ -95,6 +149,6 @@ pub(super) fn listener_statistics() -> ListenerStatistics {
     ListenerStatistics::new(Cause::COUNT)
 }
 
-fn micros(duration: Duration) -> Micros {
+pub(super) fn micros(duration: Duration) -> Micros {
     duration.as_micros().min(u128::from(u64::MAX / 4)) as Micros
 }

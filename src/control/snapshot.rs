@@ -6,14 +6,16 @@ use crate::decide::cause::Cause;
 use crate::decide::reuse::{CloseReason, OpenReason};
 use crate::net::{Address, Connection};
 use crate::observe::snapshot::{
-    Backend, Count, Listener, LogCounts, Policy, Process, Server, ServerTotals, Snapshot, State,
+    Backend, Count, Listener, LogCounts, Policy, Process, Queue, Server, ServerTotals, Snapshot, State,
     StatusClasses, Worker,
 };
 
 use crate::policy::Fault;
 use crate::shared::generation::AttachedPolicy;
 use crate::shared::generation::{BackendEntry, ListenerEntry};
-use crate::shared::statistics::{self, BackendStatistics, Counter, PerWorker, Phase, ServerStatistics};
+use crate::shared::statistics::{
+    self, BackendStatistics, Counter, PerWorker, Phase, QueueStatistics, ServerStatistics,
+};
 use crate::shared::table::{Admin, Entry};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -115,14 +117,20 @@ fn backend(entry: &BackendEntry<Connection, Address>) -> Backend {
             choice("pick", |own| &own.by_pick),
             choice("native", |own| &own.by_native),
             choice("session", |own| &own.by_session),
+            choice("cookie", |own| &own.by_cookie),
+        ],
+        cookies_missed: vec![
+            choice("unknown", |own| &own.cookie_unknown),
+            choice("unavailable", |own| &own.cookie_unavailable),
         ],
         name: table.name.to_string(),
         balance: match table.algorithm() {
             Algorithm::Random(draws) => format!("random({draws})"),
-            Algorithm::RoundRobin => "roundrobin".to_owned(),
-            Algorithm::LeastConn => "leastconn".to_owned(),
+            other => other.word().to_owned(),
         },
-        waiting: 0,
+        waiting: u64::from(table.queued()),
+        queue: queue(&entry.statistics, |own| &own.queue),
+        budget_spent: choices.sum(|own| own.budget_spent.read()),
         servers: servers
             .map(|(entry, address)| server(entry, address.to_string()))
             .collect(),
@@ -137,6 +145,7 @@ fn policy((name, place, attached): (&str, &str, &Arc<AttachedPolicy>)) -> Policy
         calls: all.sum(|own| own.calls.read()),
         abstained: all.sum(|own| own.abstained.read()),
         unusable: all.sum(|own| own.unusable.read()),
+        rejected: all.sum(|own| own.rejected.read()),
         faults: Fault::ALL
             .iter()
             .map(|fault| Count {
@@ -161,6 +170,7 @@ fn server(entry: &Entry<Connection>, address: String) -> Server {
         },
         served: u64::from(server.slots.served()),
         waiting: u64::from(server.slots.waiting()),
+        queue: queue(&server.statistics, |own| &own.queue),
         limit: (entry.limit != u32::MAX).then_some(u64::from(entry.limit)),
         used: u64::from(counted.used),
         max_used: u64::from(counted.max_used),
@@ -168,6 +178,25 @@ fn server(entry: &Entry<Connection>, address: String) -> Server {
         idle: u64::from(server.pool.idle()),
         safe: u64::from(server.pool.safe()),
         totals: totals(&server.statistics),
+    }
+}
+
+fn queue<T>(all: &PerWorker<T>, of: impl Fn(&T) -> &QueueStatistics) -> Queue {
+    let end = |cause, number: fn(&QueueStatistics) -> &Counter| Count {
+        cause,
+        total: all.sum(|own| number(of(own)).read()),
+    };
+    Queue {
+        longest: all.peak(|own| of(own).longest.read()),
+        waits: all.sum(|own| of(own).entered.read()),
+        time: all.sum(|own| of(own).time.read()),
+        ends: vec![
+            end("timeout", |queue| &queue.timeouts),
+            end("client_abort", |queue| &queue.aborted),
+            end("requeued", |queue| &queue.sent_back),
+            end("full", |queue| &queue.full),
+            end("not_admitted", |queue| &queue.rejected),
+        ],
     }
 }
 

@@ -3,19 +3,24 @@
 //! Three small machines: the request's direction ([`RequestSide`]), the response's direction ([`ResponseSide`]) and
 //! the acquisition of a server ([`ServerSide`]: choose, slot, lend, connect, retry). They take events and emit
 //! commands; they know no socket, no clock and no table. Whoever drives them carries the commands out in order and
-//! answers each question (`Choose`, `TakeSlot`, `Lend`, `Connect`, `Pause`) with one event. A question that is open when
-//! the exchange ends is withdrawn: what it brings after that is the driver's to give back.
+//! answers each question (`Choose`, `TakeSlot`, `Wait`, `Lend`, `Connect`, `Charge`, `Pause`) with one event. A question
+//! that is open when the exchange ends is withdrawn: what it brings after that is the driver's to give back.
 //!
 //! ```text
-//!   Start ─ Choose ─ TakeSlot ─ Lend ─┬─ Send ─ ResponseStarted ─ ResponseComplete ─ ReleaseSlot, Park, Next
-//!             ▲                       └─ Connect ─ Send
-//!             └──────── Pause ◄── a connect failed, or the connection died before its first response byte
+//!   Start ─ Choose ─┬─ TakeSlot ─┬─ Lend ─┬─ Send ─ ResponseStarted ─ ResponseComplete ─ ReleaseSlot, Park, Next
+//!             ▲     └─── Wait ───┘        └─ Connect ─ Send
+//!             └── Pause ◄─ Charge ◄── a connect failed, or the connection died before its first response byte
 //! ```
+//!
+//! Who finds a slot free and loses it to another waits like one who found none: with all others, or, if the server
+//! matters ([`Bond`]), in that server's queue. A wait ends with the slot ([`Event::Granted`]), with its timer, with the
+//! client, or where it began: at the choice of a server ([`Event::SentBack`]).
 //!
 //! Invariants: a slot that was taken is released exactly once; a connection that was lent is parked or closed
 //! exactly once; the client gets exactly one of `Next`, `Answer`, `Cut`, or `Forget` if it left first, and nothing
 //! comes after it; a request that may not be repeated is sent again only if no byte of it had left.
 
+mod acquire;
 mod command;
 mod event;
 mod failure;
@@ -26,11 +31,13 @@ mod tests;
 
 use crate::policy::ServerIndex;
 
-pub use command::{Client, Closing, Command, Commands};
-pub use event::{Afterwards, Arrival, Asked, ConnectFailure, Event, Found, Idempotent, Taken, Timer};
+pub use command::{Client, Closing, Command, Commands, Tie, Wish};
+pub use event::{
+    Afterwards, Arrival, Asked, Bond, Budget, Chosen, ConnectFailure, Event, Found, Idempotent, Taken, Timer,
+};
 pub use failure::Failure;
 pub use phase::{Failed, Lease, RequestSide, ResponseSide, ServerSide};
-pub use retry::RetryOn;
+pub use retry::{Redispatch, RetryOn};
 
 /// Limits of what is tried for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +49,8 @@ pub struct Effort {
     pub stale_max: u8,
     /// What is charged and tried again at all.
     pub retry_on: RetryOn,
+    /// When another attempt goes to another server (RT-3).
+    pub redispatch: Redispatch,
 }
 
 /// The state of one request.
@@ -57,9 +66,12 @@ pub struct Exchange {
     held: bool,
     /// Whether bytes of the request died with a connection: from then on only a fresh one will do.
     fresh_only: bool,
+    /// How much it cares for the server that was chosen last.
+    bond: Bond,
+    tie: Tie,
     retries_left: u8,
     stale_left: u8,
-    retry_on: RetryOn,
+    effort: Effort,
 }
 
 impl Exchange {
@@ -73,9 +85,11 @@ impl Exchange {
             written: false,
             held: true,
             fresh_only: false,
+            bond: Bond::Loose,
+            tie: Tie::Kept,
             retries_left: effort.retries,
             stale_left: effort.stale_max,
-            retry_on: effort.retry_on,
+            effort,
         }
     }
 
@@ -101,13 +115,34 @@ impl Exchange {
             && (!self.written || self.idempotent == Idempotent::Yes)
     }
 
+    /// While it chooses or waits it may go on with another table, in which servers have other indices, or none.
+    pub fn renumber(&mut self, to: impl Fn(ServerIndex) -> Option<ServerIndex>) {
+        let failed = match &mut self.server {
+            ServerSide::Choosing(failed) => failed,
+            ServerSide::Waiting(place, failed) => {
+                *place = place.and_then(&to);
+                failed
+            }
+            _ => return,
+        };
+        *failed = failed.and_then(|failed| {
+            let server = to(failed.server)?;
+            Some(Failed { server, ..failed })
+        });
+    }
+
     /// Takes one event and says what to do. An event that does not fit the phase does nothing: it came late.
     pub fn on(&mut self, event: Event) -> Commands {
         let mut commands = Commands::new();
         match event {
             Event::Start(asked) => self.start(asked, &mut commands),
-            Event::Chosen(server) => self.chosen(server, &mut commands),
+            Event::Chosen(chosen) => self.chosen(chosen, &mut commands),
             Event::Slot(taken) => self.slot(taken, &mut commands),
+            Event::Granted(server) => self.granted(server, &mut commands),
+            Event::SentBack => self.sent_back(&mut commands),
+            Event::Full => self.full(&mut commands),
+            Event::NotAdmitted => self.give_up_waiting(Failure::NotAdmitted, &mut commands),
+            Event::Charged(budget) => self.charged(budget, &mut commands),
             Event::Lent(found) => self.lent(found, &mut commands),
             Event::Connected => self.connected(&mut commands),
             Event::ConnectFailed(failure) => self.connect_failed(failure, &mut commands),
@@ -144,112 +179,7 @@ impl Exchange {
         if asked.arrival == Arrival::Whole {
             self.request = RequestSide::Complete;
         }
-        self.server = ServerSide::Choosing(None);
-        commands.push(Command::Choose(None));
-    }
-
-    fn chosen(&mut self, server: Option<ServerIndex>, commands: &mut Commands) {
-        let ServerSide::Choosing(failed) = self.server else {
-            return;
-        };
-        let Some(server) = server else {
-            self.server = ServerSide::Released;
-            return self.answer(Failure::NoServer, commands);
-        };
-        match failed {
-            Some(failed) if failed.server == server => {
-                commands.push(Command::CountRetry(server));
-                if failed.wait {
-                    self.server = ServerSide::Pausing(server);
-                    return commands.push(Command::Pause);
-                }
-            }
-            Some(failed) => commands.push(Command::CountRedispatch(failed.server)),
-            None => {}
-        }
-        self.take_slot(server, commands);
-    }
-
-    fn pause_over(&mut self, commands: &mut Commands) {
-        if let ServerSide::Pausing(server) = self.server {
-            self.take_slot(server, commands);
-        }
-    }
-
-    fn take_slot(&mut self, server: ServerIndex, commands: &mut Commands) {
-        self.server = ServerSide::Taking(server);
-        commands.push(Command::TakeSlot(server));
-    }
-
-    fn slot(&mut self, taken: Taken, commands: &mut Commands) {
-        let ServerSide::Taking(server) = self.server else {
-            return;
-        };
-        match taken {
-            Taken::Yes if self.fresh_only => self.connect(server, commands),
-            Taken::Yes => self.lend(server, commands),
-            Taken::Refused => {
-                self.server = ServerSide::Released;
-                self.answer(Failure::NoSlot, commands);
-            }
-        }
-    }
-
-    fn lend(&mut self, server: ServerIndex, commands: &mut Commands) {
-        self.server = ServerSide::Lending(server);
-        commands.push(Command::Lend(server));
-    }
-
-    fn connect(&mut self, server: ServerIndex, commands: &mut Commands) {
-        self.server = ServerSide::Connecting(server);
-        commands.push(Command::Connect(server));
-    }
-
-    fn lent(&mut self, found: Found, commands: &mut Commands) {
-        let ServerSide::Lending(server) = self.server else {
-            return;
-        };
-        match found {
-            Found::Idle => self.hold(server, Lease::Reused, commands),
-            Found::Nothing => self.connect(server, commands),
-        }
-    }
-
-    fn connected(&mut self, commands: &mut Commands) {
-        if let ServerSide::Connecting(server) = self.server {
-            self.hold(server, Lease::Fresh, commands);
-        }
-    }
-
-    fn hold(&mut self, server: ServerIndex, lease: Lease, commands: &mut Commands) {
-        self.server = ServerSide::Holding(server, lease);
-        self.written = false;
-        commands.push(Command::Send);
-    }
-
-    fn connect_failed(&mut self, failure: ConnectFailure, commands: &mut Commands) {
-        let ServerSide::Connecting(server) = self.server else {
-            return;
-        };
-        commands.push(Command::ReleaseSlot(server));
-        if self.retries_left == 0 || !self.retry_on.conn_failure {
-            self.server = ServerSide::Released;
-            return self.answer(
-                match failure {
-                    ConnectFailure::Remote => Failure::ConnectRefused,
-                    ConnectFailure::TimedOut => Failure::ConnectTimedOut,
-                    ConnectFailure::Local => Failure::ConnectLocal,
-                },
-                commands,
-            );
-        }
-        self.choose_again(server, failure != ConnectFailure::Local, commands);
-    }
-
-    fn choose_again(&mut self, server: ServerIndex, wait: bool, commands: &mut Commands) {
-        self.retries_left -= 1;
-        self.server = ServerSide::Choosing(Some(Failed { server, wait }));
-        commands.push(Command::Choose(Some(server)));
+        self.choose(None, None, commands);
     }
 
     fn request_complete(&mut self) {
@@ -321,19 +251,18 @@ impl Exchange {
             // (c) `retry-on`: what was not begun is as good as no connection; what was, once, if it may be repeated (RT-7).
             (written, Lease::Fresh)
                 if self.retries_left > 0
-                    && (self.retry_on.empty_response && repeatable
-                        || self.retry_on.conn_failure && !written && self.held) =>
+                    && (self.effort.retry_on.empty_response && repeatable
+                        || self.effort.retry_on.conn_failure && !written && self.held) =>
             {
                 commands.push(Command::ReleaseSlot(server));
-                self.choose_again(server, true, commands);
+                self.charge(Failed { server, wait: true }, Failure::ServerClosed, commands);
             }
             (_, lease) => {
                 if lease == Lease::Reused {
                     commands.push(Command::CountReuseAbort(server));
                 }
                 commands.push(Command::ReleaseSlot(server));
-                self.server = ServerSide::Released;
-                self.answer(Failure::ServerClosed, commands);
+                self.end(Failure::ServerClosed, commands);
             }
         }
     }
@@ -355,6 +284,7 @@ impl Exchange {
             return;
         }
         match (timer, self.server, self.response) {
+            (Timer::Queue, ..) => self.give_up_waiting(Failure::QueueTimedOut, commands),
             (Timer::Tunnel, _, ResponseSide::Tunnel) => self.response_complete(Afterwards::Ended, commands),
             (Timer::Server, ServerSide::Connecting(_), _) => {
                 commands.push(Command::CloseServer(Closing::Error));
@@ -384,13 +314,13 @@ impl Exchange {
     /// The server took too long for the first byte of a response.
     fn response_timed_out(&mut self, server: ServerIndex, commands: &mut Commands) {
         let repeatable = self.held && (!self.written || self.idempotent == Idempotent::Yes);
-        if !(self.retry_on.response_timeout && repeatable && self.retries_left > 0) {
+        if !(self.effort.retry_on.response_timeout && repeatable && self.retries_left > 0) {
             return self.fail(Closing::Error, Failure::ServerTimedOut, commands);
         }
         self.fresh_only |= self.written;
         commands.push(Command::CloseServer(Closing::Error));
         commands.push(Command::ReleaseSlot(server));
-        self.choose_again(server, false, commands);
+        self.charge(Failed { server, wait: false }, Failure::ServerTimedOut, commands);
     }
 
     /// Ends an exchange that cannot be completed: an answer of ours where none has begun, a cut where one has.
@@ -423,9 +353,17 @@ impl Exchange {
             ServerSide::Unasked
             | ServerSide::Choosing(_)
             | ServerSide::Taking(_)
+            | ServerSide::Waiting(..)
+            | ServerSide::Charging(..)
             | ServerSide::Pausing(_)
             | ServerSide::Released => {}
         }
+    }
+
+    /// Answers where nothing is held any more.
+    fn end(&mut self, failure: Failure, commands: &mut Commands) {
+        self.server = ServerSide::Released;
+        self.answer(failure, commands);
     }
 
     fn answer(&mut self, failure: Failure, commands: &mut Commands) {

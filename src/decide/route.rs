@@ -12,6 +12,7 @@ pub use super::action::{Action, BackendRef, NO_ROUTE_STATUS, Outcome, Respond};
 pub use super::asked::{Asked, host_name};
 pub use super::host::HostPattern;
 pub use super::pattern::{MethodName, PathPattern, Share};
+pub use crate::policy::Priority;
 
 /// The most rules of one listener.
 pub const ROUTES_MAX: usize = 65_535;
@@ -36,6 +37,8 @@ pub struct Route {
     pub request_edits: Edits,
     /// Edits of the response, after those of the listener.
     pub response_edits: Edits,
+    /// Where its requests stand in a queue.
+    pub priority: Priority,
 }
 
 /// The conditions of a rule; all must hold. The default matches everything.
@@ -136,6 +139,7 @@ mod tests {
             action,
             request_edits: Edits::default(),
             response_edits: Edits::default(),
+            priority: Priority::default(),
         }
     }
 

@@ -2,8 +2,11 @@
 //!
 //! Made from the config by `control/`, read by workers through the current generation.
 
+use super::balance::key::KeyOf;
+use super::budget::Budget;
 use super::edit::Edits;
 use super::exchange::Effort;
+use super::persist::Persistence;
 use super::reuse::{Figures, Mode, Override};
 use super::route::RouteTable;
 use super::template::Template;
@@ -88,6 +91,15 @@ pub struct PoolSettings {
     pub source: Option<IpAddr>,
 }
 
+/// Whether a client's next request prefers the server of the one before (`prefer-last-server`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PreferLast {
+    /// It does, while that has a free slot.
+    Yes,
+    /// It is balanced like any other.
+    No,
+}
+
 /// How one backend treats its servers.
 #[derive(Clone, Debug)]
 pub struct BackendSettings {
@@ -99,10 +111,18 @@ pub struct BackendSettings {
     pub queue: Micros,
     /// Before the same server is tried again (RT-5).
     pub turn_around: Micros,
+    /// What of a request is hashed, where the algorithm hashes.
+    pub hashed: Option<KeyOf>,
+    /// The cookie that names a server, if one is inserted (LB-52).
+    pub persistence: Option<Persistence>,
+    /// Whether a client's next request goes where the one before went (LB-51).
+    pub last: PreferLast,
     /// How connections are shared, kept and closed.
     pub pool: PoolSettings,
     /// What is tried for one request.
     pub effort: Effort,
+    /// How many may be on another attempt, if that is limited.
+    pub budget: Option<Budget>,
     /// Edits of requests to this backend.
     pub request_edits: Edits,
     /// Edits of responses from this backend.

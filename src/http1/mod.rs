@@ -18,6 +18,7 @@ mod chunked;
 mod facts;
 mod fields;
 mod options;
+mod pairs;
 mod refusal;
 mod reply;
 mod request;
@@ -28,6 +29,7 @@ mod write;
 
 pub use body::{Body, Output, Step};
 pub use fields::{Field, Name};
+pub use pairs::{cookie, parameter};
 pub use refusal::{BadResponse, BodyError, Refusal};
 pub use reply::{CONTINUE, reason_phrase, write_reply};
 pub use request::{HostLine, Method, RequestHead, empty_lines, parse_request};

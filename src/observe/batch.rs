@@ -228,7 +228,7 @@ mod tests {
         batcher.flush();
         let kept = lane.take(&mut Vec::new());
         assert_eq!(kept + batcher.dropped(), 1000);
-        assert_eq!(kept as usize, BATCH_MAX / 2148 + 1);
+        assert_eq!(kept as usize, BATCH_MAX / 2156 + 1);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //!
 //! Texts are cut at a bound when they are encoded, for a client may choose them; numbers never are.
 
-use super::record::{Dispatch, EndedBy, Phase, Record, Reuse, Termination, Timers};
+use super::record::{Ahead, Dispatch, EndedBy, Phase, Record, Reuse, Termination, Timers};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Most bytes of a target that are kept.
@@ -69,6 +69,9 @@ impl Record<'_> {
         for number in [self.route.unwrap_or(NO_ROUTE), self.status, self.retries] {
             put(&number.to_le_bytes());
         }
+        for ahead in [self.ahead.server, self.ahead.backend] {
+            put(&ahead.unwrap_or(NOBODY_AHEAD).to_le_bytes());
+        }
         let Termination { by, phase } = self.termination;
         let letters = [
             by.letter(),
@@ -83,8 +86,10 @@ impl Record<'_> {
     }
 }
 
-/// Bytes of the fixed part: moment, address, two byte counts, five timers, three numbers, six letters.
-const FIXED: usize = 8 + 18 + 2 * 8 + 5 * 8 + 3 * 2 + 6;
+/// Bytes of the fixed part: moment, address, two byte counts, five timers, three numbers, two places, six letters.
+const FIXED: usize = 8 + 18 + 2 * 8 + 5 * 8 + 3 * 2 + 2 * 4 + 6;
+/// Stands for a queue in which it did not wait; none is that long.
+const NOBODY_AHEAD: u32 = u32::MAX;
 /// Stands for no route; a listener has fewer.
 const NO_ROUTE: u16 = u16::MAX;
 
@@ -140,6 +145,11 @@ impl<'a> Reader<'a> {
             total: self.i64()?,
         };
         let (route, status, retries) = (self.u16()?, self.u16()?, self.u16()?);
+        let mut place = || Some(self.u32()?).map(|ahead| (ahead != NOBODY_AHEAD).then_some(ahead));
+        let ahead = Ahead {
+            server: place()?,
+            backend: place()?,
+        };
         let [by, phase, reuse, dispatch, family, minor_version] = self.array()?;
         Some(Record {
             at_unix_ms,
@@ -160,6 +170,7 @@ impl<'a> Reader<'a> {
             bytes_out,
             timers,
             retries,
+            ahead,
             dispatch: Dispatch::of_letter(dispatch)?,
             termination: Termination {
                 by: EndedBy::of_letter(by)?,
@@ -181,6 +192,10 @@ impl<'a> Reader<'a> {
 
     fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
     }
 
     fn u64(&mut self) -> Option<u64> {
@@ -281,6 +296,7 @@ mod tests {
         fn any_record_reads_back(
             numbers in any::<(u64, u64, u64, u16, u16)>(),
             timers in any::<[i64; 5]>(),
+            ahead in proptest::option::of(0..NOBODY_AHEAD),
             address in any::<Option<([u16; 8], u16)>>(),
             route in proptest::option::of(0..NO_ROUTE),
             method in proptest::collection::vec(any::<u8>(), 0..40),
@@ -295,6 +311,7 @@ mod tests {
                 bytes_out: numbers.2,
                 status: numbers.3,
                 retries: numbers.4,
+                ahead: Ahead { server: ahead, backend: None },
                 timers: Timers { request, queue, connect, response, total },
                 client: address.map(|(ip, port)| SocketAddr::new(IpAddr::from(ip), port)),
                 route,

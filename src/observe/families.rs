@@ -219,9 +219,44 @@ pub(super) const BACKEND: &[Family<Backend>] = &[
         Read::Gauge(|backend| backend.waiting + over(backend, |server| server.waiting)),
     ),
     row(
+        "backend_max_queue",
+        "The most that waited at once in its own queue",
+        Read::Gauge(|backend| backend.queue.longest),
+    ),
+    row(
+        "backend_queue_waits",
+        "Requests that waited in its own queue (ours)",
+        Read::Counter(|backend| backend.queue.waits),
+    ),
+    row(
+        "backend_queue_time_seconds",
+        "Time of these in its own queue, summed (ours)",
+        Read::SecondsTotal(|backend| backend.queue.time as f64 / 1e6),
+    ),
+    row(
+        "backend_queue_time_average_seconds",
+        "Mean time in its own queue, since the start",
+        Read::Seconds(|backend| Some(backend.queue.mean_time()?.as_secs_f64())),
+    ),
+    row(
+        "backend_queue_ends",
+        "Waits in its own queue that ended without a slot or could not begin, by reason (ours)",
+        Read::Causes("reason", |backend| &backend.queue.ends),
+    ),
+    row(
+        "backend_retry_budget_spent",
+        "Attempts that the retry budget did not allow (ours)",
+        Read::Counter(|backend| backend.budget_spent),
+    ),
+    row(
         "backend_choices",
-        "Servers chosen, by who chose: plan, pick, native or the session (ours)",
+        "Servers chosen, by who chose: plan, pick, native, the session or its cookie (ours)",
         Read::Causes("source", |backend| &backend.choices),
+    ),
+    row(
+        "backend_cookies_missed",
+        "Requests whose cookie named nobody, or a server in maintenance (ours)",
+        Read::Causes("cause", |backend| &backend.cookies_missed),
     ),
     row(
         "backend_sessions",
@@ -311,6 +346,31 @@ pub(super) const SERVER: &[Family<Server>] = &[
         "server_current_queue",
         "Requests that wait in its own queue now",
         Read::Gauge(|server| server.waiting),
+    ),
+    row(
+        "server_max_queue",
+        "The most that waited at once in its own queue",
+        Read::Gauge(|server| server.queue.longest),
+    ),
+    row(
+        "server_queue_waits",
+        "Requests that waited in its own queue (ours)",
+        Read::Counter(|server| server.queue.waits),
+    ),
+    row(
+        "server_queue_time_seconds",
+        "Time of these in its own queue, summed (ours)",
+        Read::SecondsTotal(|server| server.queue.time as f64 / 1e6),
+    ),
+    row(
+        "server_queue_time_average_seconds",
+        "Mean time in its own queue, since the start",
+        Read::Seconds(|server| Some(server.queue.mean_time()?.as_secs_f64())),
+    ),
+    row(
+        "server_queue_ends",
+        "Waits in its own queue that ended without a slot or could not begin, by reason (ours)",
+        Read::Causes("reason", |server| &server.queue.ends),
     ),
     row(
         "server_sessions",
@@ -445,6 +505,11 @@ pub(super) const POLICY: &[Family<Policy>] = &[
         "policy_unusable",
         "Answers that named servers that take no requests (ours)",
         Read::Counter(|policy| policy.unusable),
+    ),
+    row(
+        "policy_rejected",
+        "Requests that it turned away when they were about to wait (ours)",
+        Read::Counter(|policy| policy.rejected),
     ),
     row(
         "policy_faults",

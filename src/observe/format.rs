@@ -86,6 +86,12 @@ fn write_json(record: &Record, out: &mut Vec<u8>) {
         ",\"retries\":{},\"redispatched\":{redispatched}",
         record.retries
     );
+    for (queue, ahead) in [("server", record.ahead.server), ("backend", record.ahead.backend)] {
+        match ahead {
+            None => put!(out, ",\"ahead_{queue}\":null"),
+            Some(ahead) => put!(out, ",\"ahead_{queue}\":{ahead}"),
+        }
+    }
     let [by, phase] = record.termination.letters();
     put!(out, ",\"end\":\"{by}{phase}\",\"reuse\":");
     json_text(absent_for_dash(record.reuse.word()), out);
@@ -257,8 +263,8 @@ mod tests {
              \"backend\":\"api\",\"server\":\"a\",\"method\":\"GET\",\"host\":\"api.example.com\",\
              \"target\":\"/index.html?x=1\",\"version\":\"1.1\",\"route\":1,\"status\":200,\"bytes_in\":120,\
              \"bytes_out\":2750,\"request_us\":10,\"queue_us\":0,\"connect_us\":0,\"response_us\":1690,\
-             \"total_us\":2109,\"retries\":0,\"redispatched\":false,\"end\":\"--\",\"reuse\":\"idle\",\"opened\":null,\"closed\":\"max\",\
-             \"cause\":null}\n"
+             \"total_us\":2109,\"retries\":0,\"redispatched\":false,\"ahead_server\":null,\"ahead_backend\":0,\
+             \"end\":\"--\",\"reuse\":\"idle\",\"opened\":null,\"closed\":\"max\",\"cause\":null}\n"
         );
     }
 

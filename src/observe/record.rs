@@ -38,6 +38,8 @@ pub struct Record<'a> {
     pub timers: Timers,
     /// Attempts after the first.
     pub retries: u16,
+    /// How many were before it in the queues it waited in last.
+    pub ahead: Ahead,
     /// Whether and how the server changed between attempts.
     pub dispatch: Dispatch,
     /// Who ended it, and in which phase.
@@ -50,6 +52,15 @@ pub struct Record<'a> {
     pub closed: &'a str,
     /// Why Forebay answered itself, in snake case; empty when a server answered.
     pub cause: &'a str,
+}
+
+/// Requests before one in queues; `None` where it did not wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// In the queue of a server.
+    pub server: Option<u32>,
+    /// In that of the backend.
+    pub backend: Option<u32>,
 }
 
 /// Phases of a request in µs (LG-2); [`Timers::NOT_REACHED`] where a phase was not reached.

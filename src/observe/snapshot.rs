@@ -112,14 +112,20 @@ pub struct Listener {
 /// One `[backend.NAME]` section.
 #[derive(Clone, Debug, Default)]
 pub struct Backend {
-    /// Who chose its servers: `plan`, `pick`, `native`.
+    /// Who chose its servers: `plan`, `pick`, `native`, `session`, `cookie`.
     pub choices: Vec<Count>,
+    /// Cookies that could not be followed: `unknown`, `unavailable`.
+    pub cookies_missed: Vec<Count>,
     /// Its name.
     pub name: String,
     /// How it chooses a server, as written in the configuration.
     pub balance: String,
     /// Requests that wait in the backend's own queue now.
     pub waiting: u64,
+    /// What happened there.
+    pub queue: Queue,
+    /// Attempts that its retry budget did not allow.
+    pub budget_spent: u64,
     /// Its servers, in file order.
     pub servers: Vec<Server>,
 }
@@ -139,6 +145,8 @@ pub struct Server {
     pub served: u64,
     /// Streams that wait in the server's own queue now.
     pub waiting: u64,
+    /// What happened there.
+    pub queue: Queue,
     /// The most streams that may hold a slot, where there is a limit.
     pub limit: Option<u64>,
     /// Connections that carry a stream now (POOL-4).
@@ -153,6 +161,26 @@ pub struct Server {
     pub safe: u64,
     /// What happened so far.
     pub totals: ServerTotals,
+}
+
+/// What happened in one queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// The most that waited at once.
+    pub longest: u64,
+    /// Waits begun.
+    pub waits: u64,
+    /// Time of all that have ended, summed, in µs.
+    pub time: u64,
+    /// Waits that ended without a slot, and those that could not begin, by reason.
+    pub ends: Vec<Count>,
+}
+
+impl Queue {
+    /// Mean time of a wait, if there was any.
+    pub fn mean_time(&self) -> Option<Duration> {
+        self.time.checked_div(self.waits).map(Duration::from_micros)
+    }
 }
 
 /// What an operator decided about a server; not whether it is healthy.
@@ -258,6 +286,8 @@ pub struct Policy {
     pub abstained: u64,
     /// Answers that named servers that take no requests.
     pub unusable: u64,
+    /// Requests that it turned away when they were about to wait.
+    pub rejected: u64,
     /// Answers that were not used, by reason; not being asked is one, too.
     pub faults: Vec<Count>,
 }

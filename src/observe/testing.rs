@@ -1,9 +1,9 @@
 //! What several tests of this module and of `admin` need: folders that go away, messages that are kept, examples.
 
 use super::messages::{Level, Messages};
-use super::record::{Dispatch, EndedBy, Phase, Record, Reuse, Termination, Timers};
+use super::record::{Ahead, Dispatch, EndedBy, Phase, Record, Reuse, Termination, Timers};
 use super::snapshot::{
-    Backend, Count, Listener, LogCounts, Policy, Process, Server, ServerTotals, Snapshot, State,
+    Backend, Count, Listener, LogCounts, Policy, Process, Queue, Server, ServerTotals, Snapshot, State,
     StatusClasses, Worker,
 };
 use parking_lot::Mutex;
@@ -96,6 +96,10 @@ pub(crate) fn example_record() -> Record<'static> {
             total: 2109,
         },
         retries: 0,
+        ahead: Ahead {
+            server: None,
+            backend: Some(0),
+        },
         dispatch: Dispatch::First,
         termination: Termination::NORMAL,
         reuse: Reuse::Idle,
@@ -160,12 +164,15 @@ pub(crate) fn example_snapshot() -> Snapshot {
             calls: 900,
             abstained: 3,
             unusable: 2,
+            rejected: 1,
             faults: vec![Count {
                 cause: "deadline",
                 total: 1,
             }],
         }],
         backends: vec![Backend {
+            queue: queue(90),
+            budget_spent: 95,
             choices: vec![
                 Count {
                     cause: "plan",
@@ -180,6 +187,10 @@ pub(crate) fn example_snapshot() -> Snapshot {
                     total: 100,
                 },
             ],
+            cookies_missed: vec![Count {
+                cause: "unknown",
+                total: 4,
+            }],
             name: "api".into(),
             balance: "leastconn".into(),
             waiting: 2,
@@ -237,6 +248,24 @@ fn listener() -> Listener {
     }
 }
 
+fn queue(base: u64) -> Queue {
+    Queue {
+        longest: base,
+        waits: base + 1,
+        time: (base + 1) * 2_000,
+        ends: vec![
+            Count {
+                cause: "timeout",
+                total: base + 2,
+            },
+            Count {
+                cause: "full",
+                total: base + 3,
+            },
+        ],
+    }
+}
+
 fn server(name: &str, state: State, base: u64) -> Server {
     Server {
         name: name.into(),
@@ -249,6 +278,7 @@ fn server(name: &str, state: State, base: u64) -> Server {
         used: base + 4,
         max_used: base + 5,
         need: base + 6,
+        queue: queue(base + 50),
         idle: base + 7,
         safe: base + 8,
         totals: ServerTotals {

@@ -8,6 +8,7 @@ use super::ServerIndex;
 use super::ask::{Asked, Edits, Pick, RouteAsked, Routed, Shown};
 use super::fault::Fault;
 use super::plan::{Plan, PlanView};
+use super::queue::{Standing, Verdict, Waits};
 use super::reuse::{PoolWish, Preference};
 use std::time::Duration;
 
@@ -53,6 +54,13 @@ pub trait Policy: Send {
     /// How the connection of a request is to be shared; `None` for no opinion. Whether a looser mode than configured
     /// is granted is for the caller to see.
     fn prefer(&mut self, asked: &Asked<'_>, nth: Nth) -> Result<Option<Preference>, Fault>;
+
+    /// Where a request that is about to wait stands; `None` for no opinion.
+    fn classify(&mut self, asked: &Asked<'_>, waits: &Waits) -> Result<Option<Standing>, Fault>;
+
+    /// Whether a request that is about to wait may; `None` for no opinion. Its class is the one it has by now; its
+    /// offset is not told.
+    fn admit(&mut self, asked: &Asked<'_>, waits: &Waits) -> Result<Option<Verdict>, Fault>;
 }
 
 /// Which request of its client's connection it is.
@@ -87,6 +95,10 @@ pub struct Offers {
     pub reuse: bool,
     /// How many connections there are.
     pub reuse_plan: bool,
+    /// In which order requests wait.
+    pub classify: bool,
+    /// Whether a request may wait.
+    pub admit: bool,
     /// In the order of their indices; [`Asked::attributes`] has one value for each.
     pub attributes: Box<[Attribute]>,
     /// The names of headers that it edits, in the order of their indices, in lower case.

@@ -1,6 +1,6 @@
 //! The state of the algorithms that have one, of a backend and of each tier of its plan, behind one lock per backend.
 //!
-//! The lock is held for one pick or one move, never together with another lock. The state survives a change of the
+//! What `sticky` keeps is one word beside the lock. The lock is held for one pick or one move, never together with another lock. The state survives a change of the
 //! table: the first pick with a newer table synchronises it by server id (LB-14), under the lock, once. Whoever still
 //! holds an older table, for the rest of a turn or of an exchange, cannot turn the state back; such a pick is answered
 //! by a scan of its own table.
@@ -11,9 +11,10 @@
 //! are read; a slot is given back, then it is looked whether there is such a table. One of the two sees the other.
 
 use super::table::BackendTable;
+use crate::decide::balance::hash::Otherwise;
 use crate::decide::balance::leastconn::LeastConn;
 use crate::decide::balance::roundrobin::RoundRobin;
-use crate::decide::balance::{self, Algorithm};
+use crate::decide::balance::{self, Algorithm, sticky};
 use crate::policy::{Selector, ServerId, ServerIndex, Table};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 
@@ -30,6 +31,8 @@ pub trait Identified: Table {
 pub(super) struct SharedBalancers {
     /// Generation of the newest table with an order of loads; 0 without one.
     ordered: AtomicU64,
+    /// The server that `sticky` keeps, and since which table; 0 before the first pick.
+    kept: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -95,6 +98,33 @@ impl SharedBalancers {
         match order? {
             Order::RoundRobin(rotation) => rotation.pick(view, avoid),
             Order::LeastConn(least) => least.pick(view, avoid),
+        }
+    }
+
+    /// The server that everybody goes to (LB-50). No lock: whoever finds it gone names the next, and the first to do so
+    /// decides. Who holds an older table than the one that it was named with follows it, or chooses for itself alone.
+    pub(super) fn pick_kept<C>(
+        &self,
+        table: &BackendTable<C>,
+        avoid: Option<ServerIndex>,
+    ) -> Option<ServerIndex> {
+        let mut word = self.kept.load(Ordering::Acquire);
+        loop {
+            let (since, id) = ((word >> 32) as u32, word as u32);
+            let kept = (word != 0).then(|| table.find(ServerId(id))).flatten();
+            let pick = sticky::pick(table, kept, avoid)?;
+            let newer = table.generation as u32;
+            if kept == Some(pick.kept) || since > newer {
+                return Some(pick.server);
+            }
+            let named = u64::from(newer) << 32 | u64::from(table.id(pick.kept).0);
+            match self
+                .kept
+                .compare_exchange(word, named, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => return Some(pick.server),
+                Err(now) => word = now,
+            }
         }
     }
 
@@ -164,9 +194,11 @@ impl Order {
 impl Kind {
     pub(super) fn of_algorithm(algorithm: Algorithm) -> Option<Kind> {
         match algorithm {
-            Algorithm::Random(_) => None,
             Algorithm::RoundRobin => Some(Kind::RoundRobin),
             Algorithm::LeastConn => Some(Kind::LeastConn),
+            // The order of loads beside a hash would not hear of the requests that the hash places.
+            Algorithm::Hash(hash) if hash.otherwise == Otherwise::RoundRobin => Some(Kind::RoundRobin),
+            Algorithm::Random(_) | Algorithm::First | Algorithm::Sticky | Algorithm::Hash(_) => None,
         }
     }
 

@@ -87,6 +87,8 @@ pub struct BackendEntry<C, A> {
     pub policy: Option<BackendPolicy>,
     /// Who is asked about connections, if anybody is; the same as `policy` where one policy does both.
     pub reuse_policy: Option<Arc<AttachedPolicy>>,
+    /// Who is asked about requests that wait, if anybody is; the same as one of the others where one policy does both.
+    pub queue_policy: Option<Arc<AttachedPolicy>>,
     /// What a plan made of the settings' figures, in the table's order; `None` where there is none.
     pub planned_figures: Option<Arc<[Figures]>>,
     /// Who chose its servers.
@@ -121,6 +123,7 @@ impl<C, A> Clone for BackendEntry<C, A> {
             keys: self.keys.clone(),
             policy: self.policy.clone(),
             reuse_policy: self.reuse_policy.clone(),
+            queue_policy: self.queue_policy.clone(),
             planned_figures: self.planned_figures.clone(),
             statistics: self.statistics.clone(),
         }

@@ -12,6 +12,8 @@ pub enum Order<L, B> {
     Rename(Place, ListenerId),
     /// Take what waits on the sockets of an address, then close them, and drop the token to say so.
     Unlisten(Place, Done),
+    /// The wait of a request has ended; which one, its waiter's token says.
+    Woken(u64),
     /// Nothing but: look whether a newer generation is published.
     Look,
     /// Make the access log's batches with this from now on, or make none.

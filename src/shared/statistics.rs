@@ -34,6 +34,11 @@ impl<T> PerWorker<T> {
         self.0.iter().map(|shard| &shard.0)
     }
 
+    /// The greatest of one number of all workers.
+    pub fn peak(&self, number: impl Fn(&T) -> u64) -> u64 {
+        self.iter().map(number).max().unwrap_or_default()
+    }
+
     /// One number of all workers together.
     pub fn sum(&self, number: impl Fn(&T) -> u64) -> u64 {
         self.iter().map(number).fold(0, u64::wrapping_add)
@@ -172,6 +177,51 @@ impl Timeouts {
     }
 }
 
+/// One queue, as one worker saw it.
+#[derive(Debug, Default)]
+pub struct QueueStatistics {
+    /// Waits begun.
+    pub entered: Counter,
+    /// Of these, ended by their time.
+    pub timeouts: Counter,
+    /// Of these, ended by a client that left.
+    pub aborted: Counter,
+    /// Of these, ended by the server's going.
+    pub sent_back: Counter,
+    /// Requests that it had no room for.
+    pub full: Counter,
+    /// Requests that a policy did not let in.
+    pub rejected: Counter,
+    /// µs of all waits that have ended, summed.
+    pub time: Counter,
+    /// The most that waited at once, who came included.
+    pub longest: Peak,
+}
+
+impl QueueStatistics {
+    /// One more waits, behind so many.
+    pub fn entered(&self, ahead: u32) {
+        self.entered.count();
+        self.longest.reach(u64::from(ahead) + 1);
+    }
+}
+
+/// The greatest of some numbers. One thread writes it.
+#[derive(Debug, Default)]
+pub struct Peak(Counter);
+
+impl Peak {
+    /// One of them.
+    pub fn reach(&self, number: u64) {
+        self.0.add(number.saturating_sub(self.read()));
+    }
+
+    /// The greatest so far; 0 before the first.
+    pub fn read(&self) -> u64 {
+        self.0.read()
+    }
+}
+
 /// One server, as one worker saw it.
 #[derive(Debug, Default)]
 pub struct ServerStatistics {
@@ -205,6 +255,8 @@ pub struct ServerStatistics {
     pub response_time: Counter,
     /// Expired limits.
     pub timeouts: Timeouts,
+    /// Its own queue.
+    pub queue: QueueStatistics,
     /// Connections closed, by [`CloseReason`] (POOL-71).
     pub closes: [Counter; CloseReason::COUNT],
     /// Connections opened, by [`OpenReason`] (POOL-71).
@@ -277,8 +329,19 @@ pub struct BackendStatistics {
     pub by_pick: Counter,
     /// Choices by the configured algorithm.
     pub by_native: Counter,
-    /// Requests that stayed with the server that their session has a connection of its own to (POOL-62).
+    /// Requests that stayed with the server that their session has a connection of its own to (POOL-62), or had the
+    /// last time (LB-51).
     pub by_session: Counter,
+    /// The queue for all its servers.
+    pub queue: QueueStatistics,
+    /// Attempts that the retry budget did not allow.
+    pub budget_spent: Counter,
+    /// Requests whose cookie named their server (LB-52).
+    pub by_cookie: Counter,
+    /// Requests whose cookie named no server of the backend.
+    pub cookie_unknown: Counter,
+    /// Requests whose cookie named a server in maintenance.
+    pub cookie_unavailable: Counter,
 }
 
 /// One policy at one place, as one worker saw it.
@@ -290,6 +353,8 @@ pub struct PolicyStatistics {
     pub abstained: Counter,
     /// Of these, answers that could not be followed because the server takes no requests now.
     pub unusable: Counter,
+    /// Requests that it turned away when they were about to wait.
+    pub rejected: Counter,
     /// Answers that were not used, by [`Fault`]; not being asked is one, too.
     pub faults: [Counter; Fault::COUNT],
 }
@@ -300,6 +365,7 @@ impl Default for PolicyStatistics {
             calls: Counter::new(),
             abstained: Counter::new(),
             unusable: Counter::new(),
+            rejected: Counter::new(),
             faults: std::array::from_fn(|_| Counter::new()),
         }
     }

@@ -4,17 +4,18 @@
 //! turn; an exchange keeps the one it began with. What lives on, the servers and the state of the algorithms, is shared
 //! between tables by `Arc`. A plan is part of a table: who plans makes the next one.
 
-use super::balancers::{Identified, Kind, Place, SharedBalancers};
+mod native;
+mod waiting;
+
+use super::balancers::{Identified, Kind, SharedBalancers};
 use super::server::Server;
 use super::tiers::{self, TierView, Tiers, Verdict};
-use crate::decide::balance::random::Random;
-use crate::decide::balance::{Algorithm, SERVERS_MAX, WEIGHT_MAX, WEIGHT_SCALE, servers};
+use crate::decide::balance::ramp::Ramp;
+use crate::decide::balance::{Algorithm, SERVERS_MAX, WEIGHT_MAX};
 use crate::decide::limit;
 use crate::policy::{BackendId, Draw, Live, Plan, ServerId, ServerIndex, Table};
 use crate::sync::Arc;
-
-mod waiting;
-
+use native::Native;
 pub use waiting::{SERVED_MAX, Waiting};
 
 /// The servers of a backend at one moment. `C` is a connection to one of them.
@@ -28,6 +29,10 @@ pub struct BackendTable<C> {
     pub generation: u64,
     /// The servers, in the order of the configuration.
     pub entries: Box<[Entry<C>]>,
+    /// Who takes new balanced requests (LB-2), by server.
+    balanced: Box<[bool]>,
+    /// Places by identity, in its order.
+    places: Box<[(ServerId, ServerIndex)]>,
     native: Native,
     /// The plan, if there is one.
     tiers: Option<Box<Tiers>>,
@@ -54,6 +59,40 @@ pub struct Entry<C> {
     pub queueing: Queueing,
     /// Whether an idle connection counts among equals (`prefer-idle`).
     pub prefer_idle: bool,
+    /// When it takes its turn (LB-2).
+    pub role: Role,
+    /// How far it is in a slow start (LB-60).
+    pub ramp: Ramp,
+    /// A number of its own, from its name or its address: where it stands for a hash (LB-42).
+    pub key: u64,
+}
+
+impl<C> Entry<C> {
+    /// A server with weight 1 that takes requests, without limits.
+    pub fn new(server: Arc<Server<C>>) -> Self {
+        Entry {
+            weight: 1,
+            state: Admin::Ready,
+            limit: u32::MAX,
+            queueing: Queueing::default(),
+            prefer_idle: false,
+            role: Role::Active,
+            ramp: Ramp::FULL,
+            key: u64::from(server.id.0),
+            server,
+        }
+    }
+}
+
+/// When a server takes balanced requests (LB-2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Always.
+    Active,
+    /// Only when no active one can, and of several the first (`backup`).
+    Backup,
+    /// Only when no active one can, and all such together (`allbackups`).
+    JointBackup,
 }
 
 impl<C> Clone for Entry<C> {
@@ -98,15 +137,6 @@ impl Admin {
     }
 }
 
-#[derive(Debug)]
-enum Native {
-    /// Its ring is this table's.
-    Random(Random),
-    /// Their state is the backend's.
-    RoundRobin,
-    LeastConn,
-}
-
 /// Who was chosen, and by whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
@@ -114,6 +144,17 @@ pub struct Choice {
     pub server: Option<ServerIndex>,
     /// Who decided that.
     pub source: Source,
+    /// What becomes of the request if that server is full.
+    pub tie: Tie,
+}
+
+/// Whether a request may go elsewhere than it was sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tie {
+    /// Any server will do: it waits for whichever is free first.
+    Free,
+    /// This one or none: it waits in the server's own queue.
+    Server,
 }
 
 /// Who decided.
@@ -128,7 +169,14 @@ pub enum Source {
 impl<C> BackendTable<C> {
     /// The first table of a backend.
     pub fn first(id: BackendId, name: &str, algorithm: Algorithm, entries: Vec<Entry<C>>) -> Self {
-        Self::new(id, name.into(), 1, algorithm, entries, None, Arc::default())
+        let heir = Heir {
+            id,
+            name: name.into(),
+            generation: 1,
+            shared: Arc::default(),
+            waiting: Arc::default(),
+        };
+        Self::new(heir, algorithm, entries, None, None)
     }
 
     /// The table that follows this one. The state of the algorithm goes on if the algorithm does (LB-14). A plan goes
@@ -158,32 +206,64 @@ impl<C> BackendTable<C> {
     /// Chooses a server for a request; the caller takes the slot, and tells [`Self::changed`] if it cannot.
     #[inline]
     pub fn pick(&self, avoid: Option<ServerIndex>, draw: &mut impl Draw) -> Choice {
+        self.pick_for(None, avoid, draw)
+    }
+
+    /// The same for a request whose hash is `number`, if it has one: for an algorithm that hashes.
+    #[inline]
+    pub fn pick_for(&self, number: Option<u64>, avoid: Option<ServerIndex>, draw: &mut impl Draw) -> Choice {
         let verdict = match &self.tiers {
             None => Verdict::Pass,
             Some(tiers) => tiers.pick(self, &self.shared, avoid, draw),
         };
-        let (server, source) = match verdict {
-            Verdict::Take(server) => (Some(server), Source::Plan),
-            Verdict::Wait => (None, Source::Plan),
-            Verdict::Pass => (self.pick_natively(avoid, draw), Source::Native),
+        let server = match verdict {
+            Verdict::Take(server) => Some(server),
+            Verdict::Wait => None,
+            Verdict::Pass => return self.pick_natively(number, avoid, draw),
         };
-        Choice { server, source }
+        Choice {
+            server,
+            source: Source::Plan,
+            tie: Tie::Free,
+        }
     }
 
     /// Chooses as if there were no plan. The same duties.
-    pub fn pick_natively(&self, avoid: Option<ServerIndex>, draw: &mut impl Draw) -> Option<ServerIndex> {
-        match &self.native {
-            Native::Random(random) => random.pick(self, avoid, draw),
-            Native::LeastConn if self.tiers.is_some() => tiers::least_loaded_from_anywhere(self, avoid, draw),
-            Native::RoundRobin | Native::LeastConn => self.shared.pick(self, Place::Native, self, avoid),
+    pub fn pick_natively(
+        &self,
+        number: Option<u64>,
+        avoid: Option<ServerIndex>,
+        draw: &mut impl Draw,
+    ) -> Choice {
+        let (server, tie) = self.native.pick(self, number, avoid, draw);
+        Choice {
+            server,
+            source: Source::Native,
+            tie,
         }
+    }
+
+    /// Whether the algorithm ties a request with that hash, or without one, to its server: then it does not join those
+    /// who wait for any.
+    pub fn ties(&self, number: Option<u64>) -> bool {
+        match self.native.algorithm {
+            Algorithm::Sticky => true,
+            Algorithm::Hash(_) => number.is_some(),
+            Algorithm::Random(_) | Algorithm::RoundRobin | Algorithm::LeastConn | Algorithm::First => false,
+        }
+    }
+
+    /// Whether a server may have a request that names it: it is not in maintenance. Unlike a balanced request, one that
+    /// is tied to a server goes there although it drains (AC-42).
+    pub fn takes_tied(&self, server: ServerIndex) -> bool {
+        self.at(server).state != Admin::Maint
     }
 
     /// A request has left that server, or was refused its slot; after the slot was given back.
     #[inline]
     pub fn changed(&self, server: ServerIndex) {
         let ordered = match &self.tiers {
-            None => matches!(self.native, Native::LeastConn),
+            None => self.native.has_order(),
             Some(tiers) => tiers.orders(server),
         };
         if ordered || self.shared.ordered_since(self.generation) {
@@ -198,16 +278,13 @@ impl<C> BackendTable<C> {
 
     /// The place of a server, if it is in this table.
     pub fn find(&self, id: ServerId) -> Option<ServerIndex> {
-        servers(self).find(|&server| self.id(server) == id)
+        let at = self.places.binary_search_by_key(&id, |&(id, _)| id).ok()?;
+        Some(self.places[at].1)
     }
 
     /// The configured algorithm.
     pub fn algorithm(&self) -> Algorithm {
-        match &self.native {
-            Native::Random(random) => Algorithm::Random(random.draws()),
-            Native::RoundRobin => Algorithm::RoundRobin,
-            Native::LeastConn => Algorithm::LeastConn,
-        }
+        self.native.algorithm
     }
 
     /// The state that the configured algorithm needs.
@@ -230,28 +307,22 @@ impl<C> BackendTable<C> {
     }
 
     fn follow(&self, algorithm: Algorithm, entries: Vec<Entry<C>>, plan: Option<Plan>) -> Self {
-        let (name, generation) = (self.name.clone(), self.generation + 1);
-        let mut next = Self::new(
-            self.id,
-            name,
-            generation,
-            algorithm,
-            entries,
-            plan,
-            self.shared.clone(),
-        );
-        next.waiting = self.waiting.clone();
-        next
+        let heir = Heir {
+            id: self.id,
+            name: self.name.clone(),
+            generation: self.generation + 1,
+            shared: self.shared.clone(),
+            waiting: self.waiting.clone(),
+        };
+        Self::new(heir, algorithm, entries, plan, Some(&self.native))
     }
 
     fn new(
-        id: BackendId,
-        name: Box<str>,
-        generation: u64,
+        heir: Heir<C>,
         algorithm: Algorithm,
         entries: Vec<Entry<C>>,
         plan: Option<Plan>,
-        shared: Arc<SharedBalancers>,
+        former: Option<&Native>,
     ) -> Self {
         debug_assert!(
             entries.len() <= SERVERS_MAX,
@@ -261,58 +332,75 @@ impl<C> BackendTable<C> {
             entries.iter().all(|entry| entry.weight <= WEIGHT_MAX),
             "the configuration is bounded (LB-1)"
         );
-        let native = match algorithm {
-            Algorithm::Random(draws) => {
-                Native::Random(Random::new(draws, entries.iter().map(Entry::balanced_weight)))
-            }
-            Algorithm::RoundRobin => Native::RoundRobin,
-            Algorithm::LeastConn => Native::LeastConn,
-        };
-        let tiers = plan.map(|plan| Box::new(Tiers::new(plan, &entries)));
+        let balanced = balanced(&entries);
+        let mut places: Vec<_> = entries
+            .iter()
+            .map(|entry| entry.server.id)
+            .zip((0..).map(ServerIndex))
+            .collect();
+        places.sort_unstable();
+        let tiers = plan.map(|plan| Box::new(Tiers::new(plan, &entries, &balanced)));
         let moving = |entry: &&Entry<C>| !limit::is_fixed(entry.queueing.minconn, entry.limit);
         let moves = entries.iter().filter(moving).map(|entry| entry.queueing.fullconn);
         let table = BackendTable {
-            id,
-            name,
-            generation,
+            id: heir.id,
+            name: heir.name,
+            generation: heir.generation,
             moves: moves.max().unwrap_or(0),
+            native: Native::new(algorithm, &entries, &balanced, former),
             entries: entries.into(),
-            native,
+            balanced: balanced.into(),
+            places: places.into(),
             tiers,
-            shared,
-            waiting: Arc::default(),
+            shared: heir.shared,
+            waiting: heir.waiting,
         };
         if table.has_order() {
-            table.shared.announce(generation);
+            table.shared.announce(table.generation);
         }
         table
     }
 
     fn has_order(&self) -> bool {
         match &self.tiers {
-            None => matches!(self.native, Native::LeastConn),
+            None => self.native.has_order(),
             Some(tiers) => tiers.has_order(),
+        }
+    }
+}
+
+/// What all tables of a backend have in common, and which one this is.
+struct Heir<C> {
+    id: BackendId,
+    name: Box<str>,
+    generation: u64,
+    shared: Arc<SharedBalancers>,
+    waiting: Arc<waiting::Room<C>>,
+}
+
+/// Who takes new balanced requests (LB-2): those that are ready and have a weight; if no active one is, the first
+/// backup, or all of them.
+fn balanced<C>(entries: &[Entry<C>]) -> Vec<bool> {
+    let ready = |entry: &Entry<C>| entry.state == Admin::Ready && entry.weight > 0;
+    let any = |role: Role| entries.iter().any(|entry| ready(entry) && entry.role == role);
+    let turn = [Role::Active, Role::JointBackup]
+        .into_iter()
+        .find(|role| any(*role));
+    match turn {
+        Some(role) => entries
+            .iter()
+            .map(|entry| ready(entry) && entry.role == role)
+            .collect(),
+        None => {
+            let first = entries.iter().position(ready);
+            (0..entries.len()).map(|at| Some(at) == first).collect()
         }
     }
 }
 
 impl<C> Entry<C> {
     fn effective_weight(&self) -> u32 {
-        u32::from(self.weight) * WEIGHT_SCALE
-    }
-
-    /// Whether a new balanced request may go there (LB-2).
-    pub(super) fn takes_requests(&self) -> bool {
-        self.balanced_weight() > 0
-    }
-
-    /// 0 where no new balanced request may go (LB-2).
-    fn balanced_weight(&self) -> u32 {
-        if self.state == Admin::Ready {
-            self.effective_weight()
-        } else {
-            0
-        }
+        self.ramp.weight(self.weight)
     }
 }
 
@@ -336,7 +424,7 @@ impl<C> Table for BackendTable<C> {
         self.at(server).effective_weight()
     }
     fn usable(&self, server: ServerIndex) -> bool {
-        self.at(server).takes_requests()
+        self.balanced[server.at()]
     }
     fn served(&self, server: ServerIndex) -> u32 {
         self.at(server).server.slots.served()
@@ -345,12 +433,26 @@ impl<C> Table for BackendTable<C> {
         self.at(server).server.slots.waiting()
     }
     fn limit(&self, server: ServerIndex) -> u32 {
-        let Entry { limit, queueing, .. } = self.at(server);
-        if limit::is_fixed(queueing.minconn, *limit) {
+        let Entry {
+            limit,
+            queueing,
+            ramp,
+            ..
+        } = self.at(server);
+        if limit::is_fixed(queueing.minconn, *limit) && ramp.is_full() {
             return *limit;
         }
         let current = self.waiting.current();
-        limit::limit(queueing.minconn, *limit, queueing.fullconn, current, 100)
+        limit::limit(
+            queueing.minconn,
+            *limit,
+            queueing.fullconn,
+            current,
+            ramp.percent(),
+        )
+    }
+    fn queue_max(&self, server: ServerIndex) -> u32 {
+        self.at(server).queueing.queue_max.unwrap_or(0)
     }
     fn is_warm(&self, server: ServerIndex) -> bool {
         let entry = self.at(server);
@@ -378,12 +480,8 @@ mod tests {
 
     fn entry(server: &Arc<Server<()>>, weight: u16) -> Entry<()> {
         Entry {
-            server: server.clone(),
             weight,
-            state: Admin::Ready,
-            limit: u32::MAX,
-            queueing: Queueing::default(),
-            prefer_idle: false,
+            ..Entry::new(server.clone())
         }
     }
 

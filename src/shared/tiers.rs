@@ -79,7 +79,8 @@ pub(super) struct TierView<'a, C> {
 }
 
 impl Tiers {
-    pub(super) fn new<C>(plan: Plan, entries: &[Entry<C>]) -> Tiers {
+    /// `balanced` says who takes requests.
+    pub(super) fn new<C>(plan: Plan, entries: &[Entry<C>], balanced: &[bool]) -> Tiers {
         let mut shares = vec![NOTHING; entries.len()];
         for (tier, at) in plan.tiers.iter().zip(0..) {
             for member in &tier.members {
@@ -87,7 +88,7 @@ impl Tiers {
                 let (Some(share), Some(entry)) = (shares.get_mut(place), entries.get(place)) else {
                     continue;
                 };
-                if member.weight > 0 && entry.takes_requests() {
+                if member.weight > 0 && balanced[place] {
                     *share = Share {
                         tier: at,
                         weight: member.weight,
@@ -178,10 +179,7 @@ impl Tiers {
             }
             let view = self.view(table, at);
             let picked = match tier.selector {
-                Selector::Random => tier.ring.pick(&view, avoid, draw).or_else(|| {
-                    // The one that was drawn is full; another may not be.
-                    balance::least_loaded(&view, avoid)
-                }),
+                Selector::Random => tier.ring.pick(&view, avoid, draw),
                 Selector::RoundRobin | Selector::LeastConn => {
                     shared.pick(table, Place::Tier(at), &view, avoid)
                 }
@@ -269,8 +267,8 @@ impl<C> Identified for TierView<'_, C> {
     }
 }
 
-/// The configured algorithm beside a plan. An order of loads would have to hear of every request that the plan places,
-/// so that there is none: the least loaded is looked for, from anywhere.
+/// The least loaded where an order of loads does not pay, beside a plan or beside a hash. An order of loads would have to hear of every request that others
+/// place, so that there is none: the least loaded is looked for, from anywhere.
 pub(super) fn least_loaded_from_anywhere(
     table: &impl Table,
     avoid: Option<ServerIndex>,

@@ -14,7 +14,7 @@ use crate::policy::{BackendId, ServerId, ServerIndex, WorkerId};
 use crate::shared::key::{KeySecret, Parts, PoolKey};
 use crate::shared::pool::Pool;
 use crate::shared::server::Server;
-use crate::shared::table::{Admin, BackendTable, Entry as TableEntry};
+use crate::shared::table::{BackendTable, Entry as TableEntry};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -351,17 +351,15 @@ impl Client {
 
 fn table(cluster: &Cluster) -> Arc<BackendTable<Name>> {
     let entries = cluster.servers.iter().zip(0..).map(|(server, at)| TableEntry {
-        server: Arc::new(Server::new(
+        weight: server.weight,
+        limit: server.limit,
+        queueing: server.queueing,
+        ..TableEntry::new(Arc::new(Server::new(
             ServerId(at),
             "simulated",
             &format!("s{at}"),
             cluster.workers,
-        )),
-        weight: server.weight,
-        state: Admin::Ready,
-        limit: server.limit,
-        queueing: server.queueing,
-        prefer_idle: false,
+        )))
     });
     let table = BackendTable::first(BackendId(0), "simulated", cluster.balance, entries.collect());
     table.open();

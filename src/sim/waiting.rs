@@ -13,6 +13,7 @@ use crate::shared::queue::{Grants, Outcome, Rank, Waiter};
 use crate::shared::table::{Admin, Waiting};
 use slab::Slab;
 use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// A request without a slot.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +25,13 @@ pub(super) struct Asking {
     /// The one server that it needs.
     tied: Option<ServerIndex>,
     came: Micros,
+}
+
+impl Asking {
+    /// What a hash makes of it: all requests of a client have the same.
+    fn number(&self) -> u64 {
+        xxh3_64(&self.client.to_le_bytes())
+    }
 }
 
 /// What came of it.
@@ -129,8 +137,11 @@ impl Run<'_> {
             .filter(|server| self.table.at(*server).state != Admin::Maint);
         let picked = match tied {
             Some(server) => Some(server),
-            None if self.table.is_queued() => None,
-            None => self.table.pick(None, &mut self.dice).server,
+            None if self.table.is_queued() && !self.table.ties(Some(asking.number())) => None,
+            None => {
+                let picked = self.table.pick_for(Some(asking.number()), None, &mut self.dice);
+                picked.server
+            }
         };
         let Some(server) = picked else {
             return self.wait(asking, None);

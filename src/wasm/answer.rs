@@ -1,9 +1,10 @@
 //! What a guest answered, checked: nothing leaves the host that does not exist.
 
-use super::contract::{balance_pick, balance_plan, reuse, reuse_plan, route};
+use super::contract::{admit, balance_pick, balance_plan, classify, reuse, reuse_plan, route};
 use crate::policy::{
-    CONNECTIONS_MAX, Fault, Fresh, Member, Pick, Plan, PoolWish, Preference, Routed, Selector, ServerIndex,
-    Spill, Target, Tier, WishedSharing, check_wishes,
+    CLASSES, CONNECTIONS_MAX, Fault, Fresh, Member, OFFSETS, Pick, Plan, PoolWish, Preference, Priority,
+    RETRY_AFTER_MAX, Rejection, Routed, Selector, ServerIndex, Spill, Standing, Target, Tier, Verdict,
+    WishedSharing, check_wishes,
 };
 use std::time::Duration;
 
@@ -81,7 +82,6 @@ pub(super) fn preference(
         tag,
         tag_attribute,
     } = preference;
-    let range = |what: &str, number: i32| (Fault::Range, format!("{what} {number}"));
     let preference = Preference {
         sharing: match mode {
             -1 => None,
@@ -109,6 +109,84 @@ pub(super) fn preference(
         },
     };
     Ok((preference != Preference::default()).then_some(preference))
+}
+
+/// Where a request stands; `None` if that is as configured.
+pub(super) fn standing(standing: classify::Standing) -> Result<Option<Standing>, Refused> {
+    let classify::Standing {
+        ranked,
+        class,
+        offset,
+        deadline,
+    } = standing;
+    let standing = Standing {
+        priority: match ranked {
+            -1 | 0 => None,
+            1 => Some(priority(class, offset)?),
+            _ => return Err(range("ranked", ranked)),
+        },
+        wait_max: wait("deadline", deadline)?,
+    };
+    Ok((standing != Standing::default()).then_some(standing))
+}
+
+fn priority(class: i32, offset: i32) -> Result<Priority, Refused> {
+    let known = i16::try_from(class).ok().filter(|class| CLASSES.contains(class));
+    let class = known.ok_or_else(|| range("class", class))?;
+    if !OFFSETS.contains(&offset) {
+        return Err(range("offset", offset));
+    }
+    Ok(Priority {
+        class,
+        offset: i64::from(offset) * 1000,
+    })
+}
+
+/// Whether a request may wait; `None` for no opinion.
+pub(super) fn verdict(verdict: admit::Verdict) -> Result<Option<Verdict>, Refused> {
+    let admit::Verdict {
+        action,
+        status,
+        retry_after,
+        wait_max,
+    } = verdict;
+    match action {
+        -1 => Ok(None),
+        0 => Ok(Some(Verdict::Accept {
+            wait_max: wait("wait-max", wait_max)?,
+        })),
+        1 => Ok(Some(Verdict::Reject {
+            with: match status {
+                429 => Rejection::TooManyRequests,
+                503 | -1 => Rejection::Unavailable,
+                _ => return Err(range("status", status)),
+            },
+            retry_after: match retry_after {
+                -1 => None,
+                seconds => Some(
+                    u64::try_from(seconds)
+                        .ok()
+                        .map(Duration::from_secs)
+                        .filter(|time| *time <= RETRY_AFTER_MAX)
+                        .ok_or_else(|| range("retry-after", seconds))?,
+                ),
+            },
+        })),
+        _ => Err(range("action", action)),
+    }
+}
+
+/// A time that a request may wait; `None` for no opinion.
+fn wait(what: &str, milliseconds: i32) -> Result<Option<Duration>, Refused> {
+    match u64::try_from(milliseconds) {
+        Ok(time) => Ok(Some(Duration::from_millis(time))),
+        Err(_) if milliseconds == -1 => Ok(None),
+        Err(_) => Err(range(what, milliseconds)),
+    }
+}
+
+fn range(what: &str, number: i32) -> Refused {
+    (Fault::Range, format!("{what} {number}"))
 }
 
 /// Wishes for that many servers.
@@ -257,6 +335,88 @@ mod tests {
                 fault(prefer(-1, -1, -1, attribute)),
                 Some(Fault::Undeclared),
                 "{attribute}"
+            );
+        }
+    }
+
+    #[test]
+    fn standings_are_checked() {
+        let stand = |ranked, class, offset, deadline| {
+            standing(classify::Standing {
+                ranked,
+                class,
+                offset,
+                deadline,
+            })
+        };
+        assert_eq!(stand(-1, 9999, i32::MIN, -1), Ok(None), "not read");
+        assert_eq!(stand(0, 9999, i32::MIN, -1), Ok(None));
+        for (class, offset) in [(-1, -1), (-2047, 524_287), (2047, -524_287)] {
+            let expected = Standing {
+                priority: Some(Priority {
+                    class,
+                    offset: i64::from(offset) * 1000,
+                }),
+                wait_max: None,
+            };
+            assert_eq!(stand(1, class.into(), offset, -1), Ok(Some(expected)));
+        }
+        let only_a_deadline = Standing {
+            priority: None,
+            wait_max: Some(Duration::ZERO),
+        };
+        assert_eq!(stand(-1, 0, 0, 0), Ok(Some(only_a_deadline)));
+        for (ranked, class, offset, deadline) in [
+            (2, 0, 0, -1),
+            (-2, 0, 0, -1),
+            (1, 2048, 0, -1),
+            (1, -2048, 0, -1),
+            (1, 65_536, 0, -1),
+            (1, 0, 524_288, -1),
+            (1, 0, i32::MIN, -1),
+            (-1, 0, 0, -2),
+        ] {
+            let answer = stand(ranked, class, offset, deadline);
+            assert_eq!(
+                fault(answer),
+                Some(Fault::Range),
+                "{ranked} {class} {offset} {deadline}"
+            );
+        }
+    }
+
+    #[test]
+    fn verdicts_are_checked() {
+        let judge = |action, status, retry_after, wait_max| {
+            verdict(admit::Verdict {
+                action,
+                status,
+                retry_after,
+                wait_max,
+            })
+        };
+        let accept = |wait_max| Ok(Some(Verdict::Accept { wait_max }));
+        let reject = |with, retry_after| Ok(Some(Verdict::Reject { with, retry_after }));
+        assert_eq!(judge(-1, 200, -9, -9), Ok(None), "not read");
+        assert_eq!(judge(0, 200, -9, -1), accept(None));
+        assert_eq!(judge(0, -1, -1, 250), accept(Some(Duration::from_millis(250))));
+        assert_eq!(judge(1, -1, -1, -9), reject(Rejection::Unavailable, None));
+        let day = Some(Duration::from_secs(86_400));
+        assert_eq!(judge(1, 429, 86_400, -1), reject(Rejection::TooManyRequests, day));
+        for (action, status, retry_after, wait_max) in [
+            (2, -1, -1, -1),
+            (-2, -1, -1, -1),
+            (0, -1, -1, -2),
+            (1, 200, -1, -1),
+            (1, 0, -1, -1),
+            (1, 429, 86_401, -1),
+            (1, 429, -2, -1),
+        ] {
+            let answer = judge(action, status, retry_after, wait_max);
+            assert_eq!(
+                fault(answer),
+                Some(Fault::Range),
+                "{action} {status} {retry_after} {wait_max}"
             );
         }
     }

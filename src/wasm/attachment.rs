@@ -286,6 +286,8 @@ fn offers(loaded: &Loaded, wishes: &configure::Wishes) -> Result<Offers, String>
         route: loaded.routes(),
         reuse: loaded.says_reuse(),
         reuse_plan: loaded.plans_reuse(),
+        classify: loaded.classifies(),
+        admit: loaded.admits(),
         attributes: wishes
             .attributes
             .iter()

@@ -1,7 +1,7 @@
 //! A component, from the file to what can be instantiated: read → digest → compile or find compiled → link → look up.
 
 use super::contract::{CONTRACT, EXPORTS, IMPORTS, PACKAGE, REQUEST};
-use super::contract::{balance_pick, balance_plan, configure, reuse, reuse_plan, route};
+use super::contract::{admit, balance_pick, balance_plan, classify, configure, reuse, reuse_plan, route};
 use super::digest::Digest;
 use super::error::LoadError;
 use super::guest::Guest;
@@ -47,6 +47,8 @@ struct Indices {
     route: Option<route::GuestIndices>,
     reuse: Option<reuse::GuestIndices>,
     reuse_plan: Option<reuse_plan::GuestIndices>,
+    classify: Option<classify::GuestIndices>,
+    admit: Option<admit::GuestIndices>,
 }
 
 impl Loaded {
@@ -90,6 +92,16 @@ impl Loaded {
         self.0.indices.reuse_plan.is_some()
     }
 
+    /// Whether it says in which order requests wait.
+    pub fn classifies(&self) -> bool {
+        self.0.indices.classify.is_some()
+    }
+
+    /// Whether it says which requests may wait.
+    pub fn admits(&self) -> bool {
+        self.0.indices.admit.is_some()
+    }
+
     /// Whether it may ask about a request what it was not given.
     pub(super) fn reads_requests(&self) -> bool {
         self.0.reads_requests
@@ -119,6 +131,8 @@ impl Loaded {
             route: load!(route),
             reuse: load!(reuse),
             reuse_plan: load!(reuse_plan),
+            classify: load!(classify),
+            admit: load!(admit),
         })
     }
 }
@@ -328,6 +342,12 @@ impl Indices {
         }
         if has(EXPORTS[5]) {
             found.reuse_plan = Some(reuse_plan::GuestIndices::new(&pre).map_err(wrong)?);
+        }
+        if has(EXPORTS[6]) {
+            found.classify = Some(classify::GuestIndices::new(&pre).map_err(wrong)?);
+        }
+        if has(EXPORTS[7]) {
+            found.admit = Some(admit::GuestIndices::new(&pre).map_err(wrong)?);
         }
         Ok(found)
     }

@@ -6,7 +6,7 @@
 wasmtime::component::bindgen!({ path: "wit", world: "policy" });
 
 pub(super) use self::exports::forebay::policy::{
-    balance_pick, balance_plan, configure, reuse, reuse_plan, route,
+    admit, balance_pick, balance_plan, classify, configure, reuse, reuse_plan, route,
 };
 pub(super) use self::forebay::policy::{edits, log, servers};
 
@@ -16,13 +16,15 @@ pub(super) const PACKAGE: &str = "forebay:policy/";
 pub(super) const CONTRACT: &str = "0.1.0";
 
 /// The interfaces that a component may export.
-pub(super) const EXPORTS: [&str; 6] = [
+pub(super) const EXPORTS: [&str; 8] = [
     "forebay:policy/configure@0.1.0",
     "forebay:policy/balance-plan@0.1.0",
     "forebay:policy/balance-pick@0.1.0",
     "forebay:policy/route@0.1.0",
     "forebay:policy/reuse@0.1.0",
     "forebay:policy/reuse-plan@0.1.0",
+    "forebay:policy/classify@0.1.0",
+    "forebay:policy/admit@0.1.0",
 ];
 
 /// The interfaces that it may import.
@@ -33,7 +35,7 @@ pub(super) const EDITS: &str = "forebay:policy/edits@0.1.0";
 pub(super) const IMPORTS: [&str; 4] = [LOG, REQUEST, SERVERS, EDITS];
 
 /// Its text, for who writes a policy and for packing a core module: file names and contents.
-pub const WIT: [(&str, &str); 9] = [
+pub const WIT: [(&str, &str); 11] = [
     ("package.wit", include_str!("../../wit/package.wit")),
     ("worlds.wit", include_str!("../../wit/worlds.wit")),
     ("configure.wit", include_str!("../../wit/configure.wit")),
@@ -42,5 +44,7 @@ pub const WIT: [(&str, &str); 9] = [
     ("route.wit", include_str!("../../wit/route.wit")),
     ("reuse.wit", include_str!("../../wit/reuse.wit")),
     ("reuse-plan.wit", include_str!("../../wit/reuse-plan.wit")),
+    ("classify.wit", include_str!("../../wit/classify.wit")),
+    ("admit.wit", include_str!("../../wit/admit.wit")),
     ("host.wit", include_str!("../../wit/host.wit")),
 ];

@@ -5,7 +5,7 @@
 
 use super::Host;
 use super::component::Loaded;
-use super::contract::{balance_pick, balance_plan, configure, reuse, reuse_plan, route};
+use super::contract::{admit, balance_pick, balance_plan, classify, configure, reuse, reuse_plan, route};
 use super::guest::Guest;
 use super::ticker;
 use crate::policy::{Attached, Fault};
@@ -38,6 +38,8 @@ pub(super) struct Exports {
     pub(super) route: Option<route::Guest>,
     pub(super) reuse: Option<reuse::Guest>,
     pub(super) reuse_plan: Option<reuse_plan::Guest>,
+    pub(super) classify: Option<classify::Guest>,
+    pub(super) admit: Option<admit::Guest>,
 }
 
 /// How long a call may last, on either engine.

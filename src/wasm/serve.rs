@@ -14,12 +14,13 @@
 use super::Mode;
 use super::answer::{self, Refused};
 use super::attachment::Placed;
-use super::contract::{balance_pick, reuse, route};
-use super::guest::Guest;
+use super::contract::{admit, balance_pick, classify, reuse, route};
+use super::guest::{Guest, number};
 use super::health::{Bucket, Look, Mean};
 use super::instance::{Allowance, Cut, Exports, Instance};
 use crate::policy::{
-    Asked, Edits, Fault, Live, Nth, Pick, Policy, Preference, RouteAsked, Routed, ServerIndex, Shown,
+    Asked, Edits, Fault, Live, Nth, OFFSETS, Pick, Policy, Preference, Priority, RouteAsked, Routed,
+    ServerIndex, Shown, Standing, Verdict, Waits,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -216,9 +217,8 @@ impl Policy for Serving {
     fn route(&mut self, asked: &RouteAsked<'_>, edits: &mut Edits) -> Result<Option<Routed>, Fault> {
         edits.clear();
         let now = asked.asked.now;
-        let attribute = |at: usize| asked.asked.attributes.get(at).copied().flatten().map(text);
         let (host, path) = (text(asked.host), text(asked.path));
-        let (first, second) = (attribute(0), attribute(1));
+        let [first, second] = first_two(&asked.asked);
         let headers = self.placed.offers.headers.len() as u8;
         let reads = self.placed.loaded.reads_requests();
         let decision = self.ask(
@@ -248,8 +248,7 @@ impl Policy for Serving {
     }
 
     fn prefer(&mut self, asked: &Asked<'_>, nth: Nth) -> Result<Option<Preference>, Fault> {
-        let attribute = |at: usize| asked.attributes.get(at).copied().flatten().map(text);
-        let (first, second) = (attribute(0), attribute(1));
+        let [first, second] = first_two(asked);
         let first_request = i32::from(nth == Nth::First);
         let reads = self.placed.loaded.reads_requests();
         let preference = self.ask(
@@ -268,6 +267,71 @@ impl Policy for Serving {
         let attributes = self.placed.offers.attributes.len();
         self.judge(answer::preference(preference, attributes), asked.now)
     }
+
+    fn classify(&mut self, asked: &Asked<'_>, waits: &Waits) -> Result<Option<Standing>, Fault> {
+        let [first, second] = first_two(asked);
+        let (server, queued) = place(waits);
+        let Priority { class, offset } = waits.priority;
+        let (class, offset) = (i32::from(class), milliseconds(offset));
+        let reads = self.placed.loaded.reads_requests();
+        let standing = self.ask(
+            asked.now,
+            |guest| guest.request.show(asked, reads),
+            |store, exports| match &exports.classify {
+                Some(classify) => {
+                    let (first, second) = (first.as_deref(), second.as_deref());
+                    classify.call_classify(store, first, second, server, queued, class, offset)
+                }
+                None => Ok(classify::Standing {
+                    ranked: -1,
+                    class: 0,
+                    offset: 0,
+                    deadline: -1,
+                }),
+            },
+        )?;
+        self.judge(answer::standing(standing), asked.now)
+    }
+
+    fn admit(&mut self, asked: &Asked<'_>, waits: &Waits) -> Result<Option<Verdict>, Fault> {
+        let [first, second] = first_two(asked);
+        let (server, queued) = place(waits);
+        let class = i32::from(waits.priority.class);
+        let reads = self.placed.loaded.reads_requests();
+        let verdict = self.ask(
+            asked.now,
+            |guest| guest.request.show(asked, reads),
+            |store, exports| match &exports.admit {
+                Some(admit) => {
+                    let (first, second) = (first.as_deref(), second.as_deref());
+                    admit.call_admit(store, first, second, server, queued, class)
+                }
+                None => Ok(admit::Verdict {
+                    action: -1,
+                    status: -1,
+                    retry_after: -1,
+                    wait_max: -1,
+                }),
+            },
+        )?;
+        self.judge(answer::verdict(verdict), asked.now)
+    }
+}
+
+/// What is given with the call itself.
+fn first_two<'a>(asked: &Asked<'a>) -> [Option<Cow<'a, str>>; 2] {
+    [0, 1].map(|at| asked.attributes.get(at).copied().flatten().map(text))
+}
+
+/// Where a request is about to wait, and behind how many.
+fn place(waits: &Waits) -> (i32, i32) {
+    let server = waits.server.map_or(-1, |server| i32::from(server.0));
+    (server, number(waits.queued))
+}
+
+/// An offset in µs as it crosses.
+fn milliseconds(offset: i64) -> i32 {
+    (offset / 1000).clamp((*OFFSETS.start()).into(), (*OFFSETS.end()).into()) as i32
 }
 
 /// As UTF-8, which it nearly always is.

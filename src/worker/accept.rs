@@ -188,6 +188,7 @@ impl Worker {
             output: Vec::new(),
             output_sent: 0,
             private: Vec::new(),
+            last: None,
             active: self.now,
             since: self.now,
             timer_at: NEVER,

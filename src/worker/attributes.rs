@@ -3,7 +3,7 @@
 //! Layout: for each attribute two `u32`, where its value begins and ends behind the table, or `u32::MAX` twice for
 //! none; then the values. Nothing is allocated but the buffer itself.
 
-use crate::http1::RequestHead;
+use crate::http1::{RequestHead, cookie, parameter};
 use crate::policy::{ATTRIBUTES_MAX, Attribute};
 use std::io::Write;
 use std::net::IpAddr;
@@ -111,25 +111,6 @@ fn append_joined<'a>(values: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) 
 pub(super) fn append_host(authority: &[u8], out: &mut Vec<u8>) {
     let host = crate::decide::route::host_name(authority);
     out.extend(host.iter().map(u8::to_ascii_lowercase));
-}
-
-/// The first value of a query parameter, as sent.
-fn parameter<'a>(query: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    query
-        .split(|byte| *byte == b'&')
-        .find_map(|pair| match memchr::memchr(b'=', pair) {
-            Some(at) => (&pair[..at] == name.as_bytes()).then(|| &pair[at + 1..]),
-            None => (pair == name.as_bytes()).then_some(&pair[pair.len()..]),
-        })
-}
-
-/// The value of the first cookie of that name in a `Cookie` field (RFC 6265 §4.2).
-fn cookie<'a>(line: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    line.split(|byte| *byte == b';').find_map(|pair| {
-        let pair = pair.trim_ascii();
-        let at = memchr::memchr(b'=', pair)?;
-        (&pair[..at] == name.as_bytes()).then(|| &pair[at + 1..])
-    })
 }
 
 #[cfg(test)]

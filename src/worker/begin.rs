@@ -4,16 +4,19 @@ use super::Worker;
 use super::attributes;
 use super::client::Answered;
 use super::consult::{Consulted, apply_edits};
-use super::session::{Account, Delivery, Keep, Live, Phase, TunnelEnds};
+use super::queue::Seat;
+use super::session::{Account, Begun, Delivery, Keep, Live, Phase, TunnelEnds};
+use super::usher::Ushering;
 use crate::decide::cause::Cause;
 use crate::decide::exchange::{Arrival, Asked, Event, Exchange, Idempotent};
 use crate::decide::reuse::OpenReason;
-use crate::decide::route::{self, Action, BackendRef, NO_ROUTE_STATUS, Outcome};
+use crate::decide::route::{self, Action, BackendRef, NO_ROUTE_STATUS, Outcome, Priority};
 use crate::decide::template::ControlCharacter;
 use crate::http1::{self, Body, BodyError, Framing, Method, Output, RequestHead, TrailerLimits};
-use crate::net::Key;
+use crate::net::{Address, Connection, Key};
 use crate::policy::Message;
-use crate::shared::generation::ListenerEntry;
+use crate::shared::generation::{AttachedPolicy, BackendEntry, ListenerEntry};
+use std::sync::Arc;
 
 /// Bounds of a trailer section.
 pub(super) const TRAILERS: TrailerLimits = TrailerLimits {
@@ -124,6 +127,7 @@ impl Worker {
             }
         };
 
+        let ties = self.read_ties(&incoming, backend, head);
         self.prepare_additions(&incoming, backend, head);
         let mut out = self.buffers.small();
         http1::write_request(bytes, head, &self.additions, &mut out);
@@ -152,6 +156,7 @@ impl Worker {
             .effort;
         let response_edits = self.prepare_response_edits(&incoming, backend);
         let attributes = self.gather_for_picker(&incoming, backend, head);
+        let ushering = Ushering::of(self.gather_for_usher(&incoming, backend, head));
         let mut sharing = match self.configured_sharing(&incoming, backend) {
             Ok(sharing) => sharing,
             Err(ControlCharacter) => {
@@ -160,13 +165,19 @@ impl Worker {
             }
         };
         self.ask_sharer(&incoming, backend, head, &mut sharing);
+        let priority = self.priority_of(&incoming);
         self.tables.hold(place);
         let exchange = self.exchanges.insert(Live {
             machine: Exchange::new(effort),
             session: key,
             generation: place,
             backend: backend.0,
+            begun: Begun {
+                generation: place,
+                backend: backend.0,
+            },
             route,
+            seat: Seat::new(priority),
             upstream: None,
             method: head.method,
             version: head.version,
@@ -180,6 +191,8 @@ impl Worker {
             input: Vec::new(),
             response_edits,
             attributes,
+            ushering,
+            ties,
             sharing,
             pool_key: None,
             asked: false,
@@ -199,8 +212,24 @@ impl Worker {
             .get_mut(key)
             .expect("the session that sent the head");
         session.phase = Phase::Busy(exchange);
+        self.arrive(exchange);
         self.drive(exchange, Event::Start(Asked { idempotent, arrival }));
         consumed
+    }
+
+    /// Where a request stands in queues, by its route.
+    fn priority_of(&self, incoming: &Incoming<'_>) -> Priority {
+        let priority = || {
+            let session = self.sessions.get(incoming.key)?;
+            let listener = self.tables.get(incoming.place).listener(session.listener)?;
+            let route = listener
+                .settings
+                .routes
+                .routes
+                .get(usize::from(incoming.route?))?;
+            Some(route.priority)
+        };
+        priority().unwrap_or_default()
     }
 
     fn first_body_bytes(
@@ -231,22 +260,38 @@ impl Worker {
         backend: BackendRef,
         head: &RequestHead,
     ) -> Option<Vec<u8>> {
-        let generation = self.tables.get(incoming.place);
-        let policy = generation.backends[usize::from(backend.0)].policy.as_ref()?;
-        let offers = policy.attached.attachment.offers();
-        if !offers.pick {
-            return None;
-        }
-        let session = self.sessions.get(incoming.key)?;
+        self.gather(incoming, backend, head, |entry| {
+            let attached = &entry.policy.as_ref()?.attached;
+            attached.attachment.offers().pick.then_some(attached)
+        })
+    }
+
+    /// What one policy of the backend asked to see, if it is to be asked.
+    pub(super) fn gather(
+        &mut self,
+        incoming: &Incoming<'_>,
+        backend: BackendRef,
+        head: &RequestHead,
+        whose: impl FnOnce(&BackendEntry<Connection, Address>) -> Option<&Arc<AttachedPolicy>>,
+    ) -> Option<Vec<u8>> {
+        let Worker {
+            tables,
+            sessions,
+            buffers,
+            ..
+        } = self;
+        let generation = tables.get(incoming.place);
+        let entry = &generation.backends[usize::from(backend.0)];
+        let attached = whose(entry)?;
         let source = attributes::Source {
             head,
             bytes: incoming.bytes,
             client: incoming.asked.client,
-            listener: &generation.listener(session.listener)?.name,
-            backend: Some(&generation.backends[usize::from(backend.0)].table.name),
+            listener: &generation.listener(sessions.get(incoming.key)?.listener)?.name,
+            backend: Some(&entry.table.name),
         };
-        let mut gathered = self.buffers.small();
-        attributes::gather(&offers.attributes, source, &mut gathered);
+        let mut gathered = buffers.small();
+        attributes::gather(&attached.attachment.offers().attributes, source, &mut gathered);
         Some(gathered)
     }
 

@@ -330,11 +330,12 @@ impl Worker {
                 }
                 Due::Phase(Timer::Server) => statistics.timeouts.count(statistics::Phase::Server),
                 Due::Phase(Timer::Tunnel) => statistics.timeouts.count(statistics::Phase::Tunnel),
-                Due::Pause => {}
+                Due::Phase(Timer::Queue) | Due::Pause => {}
             }
         }
         match (due, phase) {
             (Due::Head, _) => self.refuse(key, Cause::TooSlow),
+            (Due::Phase(Timer::Queue), Phase::Busy(exchange)) => self.wait_expired(exchange),
             (Due::Phase(timer), Phase::Busy(exchange)) => self.drive(exchange, Event::Expired(timer)),
             (Due::Pause, Phase::Busy(exchange)) => self.drive(exchange, Event::PauseOver),
             _ => self.close(key),
@@ -348,7 +349,8 @@ impl Worker {
             // The machine may believe that it has nothing left to close: its commands may not have been carried out.
             self.drop_upstream(exchange, CloseReason::Error);
             self.drive(exchange, Event::ClientGone);
-            if let Some(live) = self.exchanges.remove(exchange) {
+            if let Some(mut live) = self.exchanges.remove(exchange) {
+                self.leave_seat(&mut live);
                 self.retire(live);
             }
         }

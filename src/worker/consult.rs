@@ -7,15 +7,18 @@ use super::Worker;
 use super::attributes::{self, Source};
 use super::begin::Incoming;
 use super::policies;
+use super::queue::Moved;
 use super::sharing::Sharing;
+use crate::decide::balance::{Algorithm, servers};
+use crate::decide::exchange::{Bond, Chosen, Tie, Wish};
 use crate::decide::reuse::Looser;
 use crate::decide::route::BackendRef;
 use crate::http1::RequestHead;
-use crate::net::Key;
+use crate::net::{Connection, Key};
 use crate::observe::messages::Level;
 use crate::policy::{Asked, Draw, Edits, Fault, Nth, Policy, RouteAsked, ServerIndex, Table, Target};
 use crate::shared::generation::{AttachedPolicy, OnFault};
-use crate::shared::table::Source as Decider;
+use crate::shared::table::{self, BackendTable, Source as Decider};
 
 /// What a route policy wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,15 +34,69 @@ pub(super) enum Consulted {
 }
 
 impl Worker {
-    /// The server for a request, another than `avoid` if there is one (LB-3); `None` when none is usable.
-    pub(super) fn choose(&mut self, exchange: Key, avoid: Option<ServerIndex>) -> Option<ServerIndex> {
-        // POOL-62: a client that has authenticated itself on a connection stays with it, whoever else is there.
-        if avoid.is_none()
-            && let Some(server) = self.authenticated_server(exchange)
-        {
-            return Some(self.stay_with(exchange, server));
+    /// The server for a request, from the current table of its backend.
+    pub(super) fn choose(&mut self, exchange: Key, wish: Wish) -> Chosen {
+        let Some((avoid, gone)) = self.renew_table(exchange, wish.avoid) else {
+            return Chosen::Nobody;
+        };
+        let Some(live) = self.exchanges.get(exchange) else {
+            return Chosen::Nobody;
+        };
+        if gone == Gone::Yes && live.seat.sent_back {
+            return Chosen::Nobody; // it has waited for what will not come
         }
-        let asked = self.ask_picker(exchange, avoid);
+        if wish.tie == Tie::Kept && !live.seat.turned_away {
+            // POOL-62: a client that has authenticated itself on a connection stays with it, whoever else is there.
+            if avoid.is_none() {
+                if let Some(server) = self.authenticated_server(exchange) {
+                    return Chosen::Server(self.stay_with(exchange, server), Bond::Tied);
+                }
+                // LB-52: a cookie comes before whoever else might choose. LB-3: not where it has just failed.
+                if let Some(server) = self.server_of_cookie(exchange) {
+                    return Chosen::Server(self.settle(exchange, server), Bond::Tied);
+                }
+                if let Some(server) = self.last_server(exchange) {
+                    return Chosen::Server(self.stay_with(exchange, server), Bond::Loose);
+                }
+            }
+            if let Some(server) = self.ask_picker(exchange, avoid) {
+                return self.follow_pick(exchange, server);
+            }
+        }
+        self.balance(exchange, avoid, wish.tie)
+    }
+
+    /// Goes on with the current table, and tells who is to be avoided there.
+    fn renew_table(
+        &mut self,
+        exchange: Key,
+        avoid: Option<ServerIndex>,
+    ) -> Option<(Option<ServerIndex>, Gone)> {
+        match self.move_to_current(exchange) {
+            Moved::Same => Some((avoid, Gone::No)),
+            Moved::Gone => Some((avoid, Gone::Yes)),
+            Moved::From(former, backend) => {
+                let live = self.exchanges.get(exchange)?;
+                let (was, now) = (
+                    &former.backends[usize::from(backend)].table,
+                    &self.backend(live).table,
+                );
+                let find = |server| now.find_near(was.at(server).server.id, server);
+                Some((avoid.and_then(find), Gone::No))
+            }
+        }
+    }
+
+    fn follow_pick(&mut self, exchange: Key, server: ServerIndex) -> Chosen {
+        let worker = self.id;
+        if let Some(live) = self.exchanges.get(exchange) {
+            self.backend(live).statistics.of(worker).by_pick.count();
+        }
+        Chosen::Server(self.settle(exchange, server), Bond::Preferred)
+    }
+
+    /// The choice of the plan, or of the configured algorithm.
+    fn balance(&mut self, exchange: Key, avoid: Option<ServerIndex>, tie: Tie) -> Chosen {
         let worker = self.id;
         let Worker {
             tables,
@@ -47,33 +104,39 @@ impl Worker {
             random,
             ..
         } = self;
-        let live = exchanges.get_mut(exchange)?;
-        let entry = &tables.get(live.generation).backends[usize::from(live.backend)];
-        let statistics = entry.statistics.of(worker);
-        let chosen = match asked {
-            Some(server) => {
-                statistics.by_pick.count();
-                Some(server)
-            }
-            None => {
-                let choice = entry.table.pick(avoid, random);
-                // There is no queue yet: who should wait for a full tier of a plan is not refused for it.
-                let beside = match (choice.server, choice.source) {
-                    (None, Decider::Plan) => entry.table.pick_natively(avoid, random),
-                    _ => None,
-                };
-                match choice.source {
-                    Decider::Plan if choice.server.is_some() => statistics.by_plan.count(),
-                    _ => statistics.by_native.count(),
-                }
-                choice.server.or(beside)
-            }
+        let Some(live) = exchanges.get_mut(exchange) else {
+            return Chosen::Nobody;
         };
-        live.asked = asked.is_some();
-        if chosen.is_some() {
-            live.account.server = chosen;
+        live.asked = false;
+        let entry = &tables.get(live.generation).backends[usize::from(live.backend)];
+        let table = &entry.table;
+        // RT-5: who would only wait for the server that failed waits a moment for it, and holds no place meanwhile.
+        if let Some(failed) = avoid.filter(|&failed| is_alone(&**table, failed)) {
+            live.account.server = avoid;
+            return Chosen::Server(failed, Bond::Loose);
         }
-        chosen
+        // Who has left a full server goes as if nothing tied it.
+        let number = match tie {
+            Tie::Kept if !live.seat.turned_away => live.ties.number,
+            Tie::Kept | Tie::Forgotten => None,
+        };
+        // whoever is there before has found nothing.
+        if table.is_queued() && !table.ties(number) {
+            return anyone(table.has_usable());
+        }
+        let statistics = entry.statistics.of(worker);
+        let choice = table.pick_for(number, avoid, random);
+        match choice.source {
+            Decider::Plan => statistics.by_plan.count(),
+            Decider::Native => statistics.by_native.count(),
+        }
+        match choice.server {
+            Some(server) => {
+                live.account.server = choice.server;
+                Chosen::Server(server, bond(table, server, choice.tie))
+            }
+            None => anyone(table.has_usable()),
+        }
     }
 
     fn stay_with(&mut self, exchange: Key, server: ServerIndex) -> ServerIndex {
@@ -81,6 +144,11 @@ impl Worker {
         if let Some(live) = self.exchanges.get(exchange) {
             self.backend(live).statistics.of(worker).by_session.count();
         }
+        self.settle(exchange, server)
+    }
+
+    /// It is that server, and no balancer knows of it.
+    fn settle(&mut self, exchange: Key, server: ServerIndex) -> ServerIndex {
         if let Some(live) = self.exchanges.get_mut(exchange) {
             live.asked = true;
             live.account.server = Some(server);
@@ -240,7 +308,7 @@ impl Worker {
         let generation = tables.get(incoming.place);
         let entry = &generation.backends[usize::from(backend.0)];
         let wanted = entry.reuse_policy.as_ref()?;
-        let (policy, attached) = policies.sharer(entry.table.id, wanted)?.ask(now)?;
+        let (policy, attached) = policies.of_backend(entry.table.id, wanted)?.ask(now)?;
         let offers = attached.attachment.offers();
         let session = sessions.get(incoming.key)?;
         let source = Source {
@@ -291,10 +359,45 @@ impl Worker {
     }
 
     /// A guest that was cut has used up time that the turn's clock does not know of (decision 0004).
-    fn after_guest(&mut self, fault: Option<Fault>) {
+    pub(super) fn after_guest(&mut self, fault: Option<Fault>) {
         if fault.is_some() {
             self.read_clock();
         }
+    }
+}
+
+/// Whether the backend has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gone {
+    No,
+    Yes,
+}
+
+/// Nobody is free: somebody will be, if anybody takes requests at all.
+fn anyone(has_usable: bool) -> Chosen {
+    if has_usable {
+        Chosen::Anyone
+    } else {
+        Chosen::Nobody
+    }
+}
+
+/// Whether a server is the only one that takes requests.
+fn is_alone(table: &impl Table, server: ServerIndex) -> bool {
+    let usable = servers(table).filter(|&other| table.usable(other));
+    table.usable(server) && usable.count() == 1
+}
+
+/// `leastconn` chooses a full server only where requests may wait for one.
+fn bond(table: &BackendTable<Connection>, server: ServerIndex, tie: table::Tie) -> Bond {
+    if tie == table::Tie::Server {
+        return Bond::Tied;
+    }
+    let queues = table.at(server).queueing.queue_max.is_some();
+    if queues && table.algorithm() == Algorithm::LeastConn {
+        Bond::Preferred
+    } else {
+        Bond::Loose
     }
 }
 
@@ -342,7 +445,7 @@ fn pick(
     Ok(second)
 }
 
-fn seed(random: &mut impl Draw) -> u64 {
+pub(super) fn seed(random: &mut impl Draw) -> u64 {
     u64::from(random.draw(u32::MAX)) << 32 | u64::from(random.draw(u32::MAX))
 }
 

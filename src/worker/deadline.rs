@@ -44,6 +44,7 @@ impl Worker {
         let settings = &self.tables.get(live.generation).backends[usize::from(live.backend)].settings;
         let server = Due::Phase(Timer::Server);
         match (live.machine.server(), live.machine.response()) {
+            (ServerSide::Waiting(..), _) => (live.seat.until, Due::Phase(Timer::Queue)),
             (ServerSide::Pausing(_), _) => (live.pause_until, Due::Pause),
             (ServerSide::Connecting(_), _) => (live.server_active + settings.connect, server),
             (_, ResponseSide::Tunnel) => (

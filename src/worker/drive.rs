@@ -4,13 +4,13 @@ use super::Worker;
 use super::client::Answered;
 use super::session::{Keep, Live, Manner};
 use crate::decide::cause::Cause;
-use crate::decide::exchange::{Client, Command, Event, Failure, Found, RequestSide, Taken};
+use crate::decide::exchange::{Client, Command, Event, Failure, Found, RequestSide};
 use crate::http1::{Framing, Method};
 use crate::net::{Address, Connection, Key};
 use crate::policy::ServerIndex;
 use crate::shared::generation::BackendEntry;
 use crate::shared::server::Server;
-use crate::shared::slots::Release;
+use std::io::Write as _;
 use std::sync::Arc;
 
 impl Worker {
@@ -27,15 +27,20 @@ impl Worker {
 
     fn carry_out(&mut self, exchange: Key, command: Command) {
         match command {
-            Command::Choose(avoid) => {
-                let chosen = self.choose(exchange, avoid);
+            Command::Choose(wish) => {
+                let chosen = self.choose(exchange, wish);
                 self.drive(exchange, Event::Chosen(chosen));
             }
             Command::TakeSlot(server) => {
                 let taken = self.take_slot(exchange, server);
                 self.drive(exchange, Event::Slot(taken));
             }
-            Command::ReleaseSlot(server) => self.release_slot(exchange, server),
+            Command::ReleaseSlot(_) => self.release_slot(exchange),
+            Command::Wait(place) => self.wait(exchange, place),
+            Command::Charge => {
+                let budget = self.charge(exchange);
+                self.drive(exchange, Event::Charged(budget));
+            }
             Command::Lend(server) => {
                 let found = if self.lend(exchange, server) {
                     Found::Idle
@@ -75,33 +80,6 @@ impl Worker {
     /// A server of an exchange's table.
     pub(super) fn server_at(&self, live: &Live, server: ServerIndex) -> &Arc<Server<Connection>> {
         &self.backend(live).table.at(server).server
-    }
-
-    fn take_slot(&mut self, exchange: Key, server: ServerIndex) -> Taken {
-        let Some(live) = self.exchanges.get(exchange) else {
-            return Taken::Refused;
-        };
-        let table = &self.backend(live).table;
-        let entry = table.at(server);
-        let taken = entry.server.slots.take(entry.limit);
-        // What the balancer did not choose itself, it has to be told of (LB-22).
-        if !taken || live.asked {
-            table.changed(server);
-        }
-        if taken { Taken::Yes } else { Taken::Refused }
-    }
-
-    fn release_slot(&mut self, exchange: Key, server: ServerIndex) {
-        let Some(live) = self.exchanges.get(exchange) else {
-            return;
-        };
-        let table = &self.backend(live).table;
-        let released = table.at(server).server.slots.release();
-        debug_assert!(
-            matches!(released, Release::Lowered),
-            "nobody waits where there is no queue"
-        );
-        table.changed(server);
     }
 
     fn pause(&mut self, exchange: Key) {
@@ -145,12 +123,23 @@ impl Worker {
         };
         let cause = Cause::Exchange(failure);
         self.count_cause(session, cause);
-        let keep = self.compose(failure.status(), to, b"", None);
-        live.account.status = failure.status();
+        let (status, retry_after) = match live.seat.refusal {
+            Some((status, seconds)) if failure == Failure::NotAdmitted => (status, seconds),
+            _ => (failure.status(), None),
+        };
+        let mut lines = std::mem::take(&mut self.additions);
+        lines.clear();
+        if let Some(seconds) = retry_after.or(failure.retry_after()) {
+            // Writing to a Vec does not fail.
+            let _ = write!(lines, "Retry-After: {seconds}\r\n");
+        }
+        let keep = self.compose(status, to, &lines, None);
+        self.additions = lines;
+        live.account.status = status;
         live.account.bytes_out = self.outgoing.len() as u64;
         self.log_finished(&mut live, failure.termination(), cause.word());
         self.retire(live);
-        self.deliver(session, failure.status(), keep);
+        self.deliver(session, status, keep);
     }
 
     /// The exchange is over; the client's connection goes on or closes.
@@ -202,34 +191,40 @@ impl Worker {
             return;
         };
         let key = live.session;
-        let phase = if live.account.response_began > 0 {
-            *b"CD"
-        } else {
-            *b"CH"
+        let phase = match live.account.response_began {
+            1.. => *b"CD",
+            0 if live.seat.left_waiting => *b"CQ",
+            0 => *b"CH",
         };
         self.log_finished(&mut live, phase, "client_abort");
         self.retire(live);
         self.close(key);
     }
 
-    /// Takes the exchange out of the worker; what it held of a server is given back already.
+    /// Takes the exchange out of the worker. What it held of a server is given back already, but it may have waited.
     fn finish(&mut self, exchange: Key) -> Option<Live> {
-        let live = self.exchanges.remove(exchange)?;
+        let mut live = self.exchanges.remove(exchange)?;
+        self.leave_seat(&mut live);
         debug_assert!(live.upstream.is_none(), "a connection left with its exchange");
         Some(live)
     }
 
     /// Gives its buffers and its generation back.
-    pub(super) fn retire(&mut self, live: Live) {
+    pub(super) fn retire(&mut self, mut live: Live) {
+        self.depart(&live);
         self.buffers.give(live.out);
         self.buffers.give(live.input);
         self.buffers.give(live.account.texts);
         self.buffers.give(live.attributes.unwrap_or_default());
+        self.buffers.give(live.ushering.forget());
         self.buffers.give(live.sharing.name.unwrap_or_default());
         self.buffers.give(live.sharing.tag.unwrap_or_default());
         if let Some(edits) = live.response_edits {
             self.buffers.give(edits.lines);
             self.buffers.give(edits.dropped);
+        }
+        if live.begun.generation != live.generation {
+            self.tables.release(live.begun.generation);
         }
         self.tables.release(live.generation);
     }

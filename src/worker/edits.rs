@@ -134,10 +134,10 @@ impl Worker {
             return;
         };
         let all = response_edits(
-            tables.get(live.generation),
+            tables.get(live.begun.generation),
             session.listener,
             live.route,
-            live.backend,
+            live.begun.backend,
         );
         for edits in all.iter().flatten() {
             edits.drop_fields(|name| head.drop_named(bytes, name));

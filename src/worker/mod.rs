@@ -11,11 +11,14 @@
 //!   begin.rs     from a complete head to an exchange: route, edits, first bytes
 //!   drive.rs     carries out what `decide::exchange` commands
 //!   consult.rs   asks who gets the request
+//!   queue.rs     slots, and waiting for one
+//!   usher.rs     asks how a request may wait
 //!   upstream.rs  the server's side: lend, take over, connect, close
 //!   parking.rs   the keep rule, events of parked connections, servers that go
 //!   private.rs   connections of one client alone
 //!   idle.rs      purge and eviction
 //!   sharing.rs   how the connections of one request may be shared
+//!   usher.rs     what a policy says about a request that is about to wait
 //!   preconnect.rs  connections that a plan wants to be there in advance
 //!   relay.rs     bytes both ways: the hot path
 //!   deadline.rs  which limit ends the present phase
@@ -33,15 +36,18 @@ mod drive;
 mod edits;
 mod idle;
 mod parking;
+mod persist;
 mod policies;
 mod preconnect;
 mod private;
+mod queue;
 mod relay;
 mod report;
 mod session;
 mod sharing;
 mod tables;
 mod upstream;
+mod usher;
 
 use crate::decide::schedule;
 use crate::http1::{RequestHead, ResponseHead};
@@ -50,13 +56,14 @@ use crate::net::{
 };
 use crate::observe::batch::Batcher;
 use crate::observe::messages::{Level, Messages};
-use crate::policy::{ServerId, ServerIndex, WorkerId};
+use crate::policy::{BackendId, ServerId, ServerIndex, WorkerId};
 use crate::shared::buffers::CommonBuffers;
 use crate::shared::generation::{Generation, ListenerId};
 use crate::shared::key::KeyCache;
 use crate::shared::mailbox::{Mailbox, Postbox, Wake};
 use crate::shared::orders::{self, Order};
 use crate::shared::process::Process;
+use crate::shared::queue::Grants;
 use crate::shared::server::Server;
 use crate::shared::statistics::{PerWorker, WorkerStatistics};
 use crate::shared::strays::Strays;
@@ -197,6 +204,12 @@ pub struct Worker {
     outgoing: Vec<u8>,
     random: Random,
     policies: policies::Policies,
+    /// Whose waits ended in the present step.
+    grants: Grants,
+    /// Backends in which somebody may wait beside a free slot still.
+    unfinished: Vec<BackendId>,
+    /// By backend id.
+    loads: Vec<queue::Load>,
     /// What a policy asked to see of the request that is being routed, and what it wants to edit.
     gathered: Vec<u8>,
     edits: crate::policy::Edits,
@@ -253,6 +266,9 @@ impl Worker {
             outgoing: Vec::with_capacity(4096),
             random: Random(parts.seed | 1),
             policies: policies::Policies::default(),
+            grants: Grants::new(),
+            unfinished: Vec::new(),
+            loads: Vec::new(),
             gathered: Vec::new(),
             edits: crate::policy::Edits::default(),
             log: parts.log,
@@ -318,6 +334,7 @@ impl Worker {
         self.free_strays();
         self.accept_all();
         self.run_sessions();
+        self.finish_serving();
         self.flush_log();
         self.statistics().turns.count();
         Ok(())
@@ -326,6 +343,7 @@ impl Worker {
     fn timeout(&self) -> Option<Duration> {
         if !self.run.is_empty()
             || !self.doomed.is_empty()
+            || !self.unfinished.is_empty()
             || self.listeners.iter().any(|listening| listening.ready)
         {
             return Some(Duration::ZERO);
@@ -426,6 +444,7 @@ impl Worker {
             Order::Listen(id, place, listener) => self.listen(id, place, listener),
             Order::Rename(place, id) => self.rename(place, id),
             Order::Unlisten(place, _done) => self.unlisten(Some(place)),
+            Order::Woken(token) => self.woken(token),
             Order::Look => {}
             Order::Log(log) => self.log = log,
             Order::Stop => self.stopping = true,
@@ -488,6 +507,7 @@ impl Worker {
                 self.close(key);
             }
         }
+        self.send_grants();
     }
 
     /// Lets a session go on until nothing moves or its rounds are spent.
@@ -529,6 +549,7 @@ impl Worker {
         self.pin_sessions(former, &generation);
         self.close_retired_pools(&generation);
         self.learn_preconnects();
+        self.look_at_all_queues();
         self.tables.drop_if_unused(former);
     }
 

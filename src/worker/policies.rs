@@ -1,5 +1,5 @@
-//! The policy instances of one worker: one for each backend that picks, each that is asked how
-//! connections are shared, and each listener that routes.
+//! The policy instances of one worker: for each backend the one that picks, the one that is asked how connections are
+//! shared and the one that is asked about requests that wait; for each listener the one that routes.
 //!
 //! They are made, shown the table and dropped between two requests, when the worker takes up a generation. An
 //! attachment that stays the same keeps its instance and all its state.
@@ -20,12 +20,13 @@ pub(super) struct Policies {
     routers: Vec<Option<Instance>>,
 }
 
-/// The instances of one backend. A policy that picks and says how connections are shared is one instance, with all its
-/// state: it stands in the first place.
+/// The instances of one backend. A policy that is asked several things is one instance, with all its state: it stands in
+/// the first of its places.
 #[derive(Default)]
 struct OfBackend {
     picker: Option<Instance>,
     sharer: Option<Instance>,
+    usher: Option<Instance>,
 }
 
 /// One instance.
@@ -39,13 +40,17 @@ pub(super) struct Instance {
 
 impl std::fmt::Debug for Policies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (mut pick, mut share) = (0, 0);
+        let (mut pick, mut share, mut usher) = (0, 0, 0);
         for backend in &self.backends {
             pick += usize::from(backend.picker.is_some());
             share += usize::from(backend.sharer.is_some());
+            usher += usize::from(backend.usher.is_some());
         }
         let route = self.routers.iter().flatten().count();
-        write!(f, "Policies({pick} pick, {share} only share, {route} route)")
+        write!(
+            f,
+            "Policies({pick} pick, {share} share and do not pick, {usher} only usher, {route} route)"
+        )
     }
 }
 
@@ -64,14 +69,18 @@ impl Policies {
         self.backends.get_mut(backend)?.picker.as_mut()
     }
 
-    /// The instance of a policy that says how the connections of a backend are shared.
-    pub(super) fn sharer(
+    /// The instance of a policy of a backend, whatever it is asked.
+    pub(super) fn of_backend(
         &mut self,
         backend: BackendId,
         wanted: &Arc<AttachedPolicy>,
     ) -> Option<&mut Instance> {
-        let OfBackend { picker, sharer } = self.backends.get_mut(backend.0 as usize)?;
-        [sharer, picker]
+        let OfBackend {
+            picker,
+            sharer,
+            usher,
+        } = self.backends.get_mut(backend.0 as usize)?;
+        [usher, sharer, picker]
             .into_iter()
             .flatten()
             .find(|instance| Arc::ptr_eq(&instance.attached, wanted))
@@ -121,11 +130,22 @@ impl OfBackend {
             .policy
             .as_ref()
             .filter(|policy| policy.attached.attachment.offers().pick);
-        let shares = entry.reuse_policy.as_ref().filter(|attached| {
-            let both = picks.is_some_and(|policy| Arc::ptr_eq(&policy.attached, attached));
-            attached.attachment.offers().reuse && !both
+        let among = |others: &[Option<&Arc<AttachedPolicy>>], attached: &Arc<AttachedPolicy>| {
+            let mut others = others.iter().flatten();
+            others.any(|other| Arc::ptr_eq(other, attached))
+        };
+        let picker = picks.map(|policy| &policy.attached);
+        let sharer = entry
+            .reuse_policy
+            .as_ref()
+            .filter(|attached| attached.attachment.offers().reuse && !among(&[picker], attached));
+        let usher = entry.queue_policy.as_ref().filter(|attached| {
+            let offers = attached.attachment.offers();
+            (offers.classify || offers.admit) && !among(&[picker, sharer], attached)
         });
-        let mut kept = [self.picker, self.sharer];
+        let mut kept = [self.picker, self.sharer, self.usher];
+        // Who picked and does so no more knows a table that is none any more: it begins anew, whatever else it is asked.
+        kept[0].take_if(|former| !picker.is_some_and(|now| Arc::ptr_eq(now, &former.attached)));
         let mut renewed = |attached: &Arc<AttachedPolicy>| {
             let is_it = |place: &&mut Option<Instance>| {
                 place
@@ -135,7 +155,7 @@ impl OfBackend {
             let found = kept.iter_mut().find(is_it).and_then(Option::take);
             renew(found, attached, worker, now)
         };
-        let mut picker = picks.and_then(|policy| renewed(&policy.attached));
+        let mut picker = picker.and_then(&mut renewed);
         if let (Some(instance), Some(policy)) = (&mut picker, picks)
             && instance.shown != entry.table.generation
         {
@@ -144,8 +164,13 @@ impl OfBackend {
                 count(&policy.attached, worker, fault);
             }
         }
-        let sharer = shares.and_then(renewed);
-        OfBackend { picker, sharer }
+        let sharer = sharer.and_then(&mut renewed);
+        let usher = usher.and_then(renewed);
+        OfBackend {
+            picker,
+            sharer,
+            usher,
+        }
     }
 }
 

@@ -40,6 +40,7 @@ impl Worker {
             return false;
         };
         match (live.machine.server(), live.machine.response()) {
+            (ServerSide::Waiting(..), _) => self.advance_waiting(key, exchange),
             (ServerSide::Connecting(server), _) => self.check_connect(exchange, server),
             (ServerSide::Holding(..), ResponseSide::Tunnel) => self.relay_tunnel(key, exchange, scratch),
             (ServerSide::Holding(..), _) => {
@@ -384,6 +385,7 @@ impl Worker {
         match live.response_body.advance(rest, &mut rewritten) {
             Ok(step) => {
                 self.prepare_response_additions(exchange, head, bytes);
+                self.bind_client(exchange);
                 let body = match step.output {
                     Output::Verbatim(n) => &rest[..n],
                     Output::Rewritten => &rewritten,

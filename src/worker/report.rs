@@ -222,6 +222,7 @@ impl Worker {
             bytes_out: account.bytes_out,
             timers: account.timers(total),
             retries: account.retries,
+            ahead: account.ahead,
             dispatch: if account.redispatched {
                 Dispatch::Redispatched
             } else {
@@ -306,10 +307,10 @@ impl Account {
         };
         Timers {
             request: since(self.head_complete, self.started),
-            queue: if self.connected == 0 {
-                Timers::NOT_REACHED
-            } else {
-                0
+            queue: match (self.waited, self.connected) {
+                (Some(waited), _) => waited as i64,
+                (None, 0) => Timers::NOT_REACHED,
+                (None, _) => 0,
             },
             connect: if self.held.is_reused() {
                 0

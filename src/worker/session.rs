@@ -1,12 +1,16 @@
 //! One client connection and the request that is in progress on it: the data, without the doing.
 
 use super::edits::ResponseEdits;
+use super::persist::{Last, Ties};
 use super::preconnect::Opening;
+use super::queue::Seat;
 use super::sharing::Sharing;
+use super::usher::Ushering;
 use crate::decide::exchange::{Exchange, ResponseSide, Timer};
 use crate::decide::reuse::{CloseReason, OpenReason};
 use crate::http1::{Body, Method, Version};
 use crate::net::{Connection, Key, Micros, Stream};
+use crate::observe::record::Ahead;
 use crate::policy::ServerId;
 use crate::shared::generation::ListenerId;
 use crate::shared::key::PoolKey;
@@ -39,6 +43,8 @@ pub(super) struct Session {
     pub(super) output_sent: usize,
     /// Idle server connections that only this client may use (POOL-60).
     pub(super) private: Vec<Key>,
+    /// Where its last request went, for a backend that prefers it (LB-51).
+    pub(super) last: Last,
     /// The last progress from or to the client.
     pub(super) active: Micros,
     /// When the present phase began; in a head, when the wait for it did.
@@ -101,11 +107,15 @@ impl Session {
 pub(super) struct Live {
     pub(super) machine: Exchange,
     pub(super) session: Key,
-    /// The generation it began with, by its place in the worker's list.
+    /// The generation whose servers it chooses from, by its place in the worker's list.
     pub(super) generation: u32,
     /// The backend, by its place in that generation.
     pub(super) backend: u16,
+    /// The same as it came: its routes and edits are of that time.
+    pub(super) begun: Begun,
     pub(super) route: Option<u16>,
+    /// Its slot, and its waiting for one.
+    pub(super) seat: Seat,
     pub(super) upstream: Option<Key>,
     pub(super) method: Method,
     pub(super) version: Version,
@@ -126,6 +136,10 @@ pub(super) struct Live {
     pub(super) response_edits: Option<ResponseEdits>,
     /// What the backend's policy asked to see of the request; `None` where none is asked.
     pub(super) attributes: Option<Vec<u8>>,
+    /// What is kept for the questions about its waiting.
+    pub(super) ushering: Ushering,
+    /// What ties it to a server.
+    pub(super) ties: Ties,
     /// How its connections may be shared.
     pub(super) sharing: Sharing,
     /// The key of its connection, where it is not its server's own.
@@ -144,6 +158,13 @@ pub(super) struct Live {
     pub(super) pause_until: Micros,
     pub(super) tunnel: TunnelEnds,
     pub(super) account: Account,
+}
+
+/// Generation and backend that a request came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    pub(super) generation: u32,
+    pub(super) backend: u16,
 }
 
 /// How far a request got on a connection.
@@ -185,6 +206,10 @@ pub(super) struct Account {
     pub(super) bytes_out: u64,
     pub(super) retries: u16,
     pub(super) redispatched: bool,
+    /// µs in queues; `None` as long as it was in none.
+    pub(super) waited: Option<Micros>,
+    /// How many were ahead of it when it came to a queue for the last time.
+    pub(super) ahead: Ahead,
     pub(super) held: Held,
     /// Why its server connection was closed; `None` if it was kept.
     pub(super) closed: Option<CloseReason>,

@@ -11,12 +11,13 @@ use forebay::decide::additions;
 use forebay::decide::balance::Algorithm;
 use forebay::decide::edit::{Edit, Edits, FieldName};
 use forebay::decide::exchange::{
-    Afterwards, Arrival, Asked, Command, Effort, Event, Exchange, Found, Idempotent, RetryOn, Taken,
+    Afterwards, Arrival, Asked, Bond, Chosen, Command, Effort, Event, Exchange, Found, Idempotent,
+    Redispatch, RetryOn, Taken,
 };
 use forebay::decide::host::HostPattern;
 use forebay::decide::pattern::{MethodName, PathPattern};
 use forebay::decide::reuse::{self, Descriptors, Figures, Mode, Proven, Released, Retryable};
-use forebay::decide::route::{self, Action, BackendRef, Matcher, Outcome, Route, RouteTable};
+use forebay::decide::route::{self, Action, BackendRef, Matcher, Outcome, Priority, Route, RouteTable};
 use forebay::decide::settings::{Forwarded, ListenerSettings};
 use forebay::decide::template::Template;
 use forebay::http1::{
@@ -25,9 +26,9 @@ use forebay::http1::{
 };
 use forebay::policy::{BackendId, Draw, ServerId, ServerIndex, WorkerId};
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
+use forebay::shared::queue::Grants;
 use forebay::shared::server::Server;
-use forebay::shared::slots::Release;
-use forebay::shared::table::{Admin, BackendTable, Entry, Queueing};
+use forebay::shared::table::{BackendTable, Entry};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -126,6 +127,7 @@ const EFFORT: Effort = Effort {
     retries: 3,
     stale_max: 2,
     retry_on: RetryOn::USUAL,
+    redispatch: Redispatch::USUAL,
 };
 
 /// A server connection without its socket.
@@ -150,6 +152,7 @@ pub(crate) struct Path {
     pub(crate) out: Vec<u8>,
     rewritten: Vec<u8>,
     chosen: ServerIndex,
+    grants: Grants,
     lent: Option<Connection>,
 }
 
@@ -172,6 +175,7 @@ impl Path {
             out: Vec::with_capacity(2 << 10),
             rewritten: Vec::new(),
             chosen: ServerIndex(0),
+            grants: Grants::new(),
             lent: None,
         }
     }
@@ -240,14 +244,14 @@ impl Path {
         let commands = machine.on(event);
         for command in commands.as_slice() {
             match *command {
-                Command::Choose(avoid) => {
-                    let chosen = self.table.pick(avoid, &mut self.random).server;
+                Command::Choose(wish) => {
+                    assert!(!self.table.is_queued());
+                    let chosen = self.table.pick(wish.avoid, &mut self.random).server;
                     self.chosen = chosen.expect("every server is usable");
-                    self.drive(machine, Event::Chosen(chosen));
+                    self.drive(machine, Event::Chosen(Chosen::Server(self.chosen, Bond::Loose)));
                 }
                 Command::TakeSlot(server) => {
-                    let entry = self.table.at(server);
-                    let taken = if entry.server.slots.take(entry.limit) {
+                    let taken = if self.table.take(server) {
                         Taken::Yes
                     } else {
                         Taken::Refused
@@ -267,9 +271,8 @@ impl Path {
                     self.drive(machine, Event::Connected);
                 }
                 Command::ReleaseSlot(server) => {
-                    let released = self.table.at(server).server.slots.release();
-                    assert_eq!(released, Release::Lowered);
-                    self.table.changed(server);
+                    self.table.release(server, &mut self.grants);
+                    assert!(self.grants.is_empty());
                 }
                 Command::Park => self.park(),
                 Command::Send | Command::Next(_) => {}
@@ -347,12 +350,8 @@ fn entry(number: u16) -> Entry<Connection> {
         assert!(server.slots.take(SLOTS));
     }
     Entry {
-        server: Arc::new(server),
-        weight: 1,
-        state: Admin::Ready,
         limit: SLOTS,
-        queueing: Queueing::default(),
-        prefer_idle: false,
+        ..Entry::new(Arc::new(server))
     }
 }
 
@@ -409,6 +408,7 @@ fn rule(matcher: Matcher, action: Action, request_edits: Edits) -> Route {
         action,
         request_edits,
         response_edits: Edits::default(),
+        priority: Priority::default(),
     }
 }
 

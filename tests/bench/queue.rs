@@ -13,7 +13,7 @@ use forebay::decide::balance::Algorithm;
 use forebay::policy::{BackendId, ServerId, ServerIndex, WorkerId};
 use forebay::shared::queue::{Grants, Waiter};
 use forebay::shared::server::Server;
-use forebay::shared::table::{Admin, BackendTable, Entry, Queueing};
+use forebay::shared::table::{BackendTable, Entry};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
@@ -27,12 +27,8 @@ type Backend = BackendTable<()>;
 
 fn backend(servers: u32, algorithm: Algorithm) -> Backend {
     let entry = |id| Entry {
-        server: Arc::new(Server::new(ServerId(id), "app", "server", 2)),
-        weight: 1,
-        state: Admin::Ready,
         limit: 1,
-        queueing: Queueing::default(),
-        prefer_idle: false,
+        ..Entry::new(Arc::new(Server::new(ServerId(id), "app", "server", 2)))
     };
     let table = BackendTable::first(BackendId(1), "app", algorithm, (0..servers).map(entry).collect());
     table.open();

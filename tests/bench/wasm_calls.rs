@@ -7,8 +7,8 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use forebay::policy::{
-    Asked, Attached, Columns, Edits, Fault, Journal, Level, Live, Policy, RouteAsked, ServerIndex, Setup,
-    Shown,
+    Asked, Attached, Columns, Edits, Fault, Journal, Level, Live, Policy, Priority, RouteAsked, ServerIndex,
+    Setup, Shown, Waits,
 };
 use forebay::wasm::{Host, Limits, Mode, Settings, Text, pack};
 use std::hint::black_box;
@@ -93,6 +93,18 @@ const ROUTE_PULLING: &str = r#"(func (export "forebay:policy/route@0.1.0#route")
     (i32.store (i32.const 56) (i32.const 0))
     (call $two (i32.const 0) (i32.and (call $length (i32.const 1)) (i32.const 1))))"#;
 
+/// The class is the length of the first attribute, unless others wait.
+const USHER: &str = r#"(func (export "forebay:policy/classify@0.1.0#classify")
+    (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+    (global.set $free (i32.const 8192))
+    (i32.store (i32.const 56) (local.get 9)) (i32.store (i32.const 60) (i32.const -1))
+    (call $two (i32.const 1) (select (local.get 8) (local.get 2) (local.get 7))))
+  (func (export "forebay:policy/admit@0.1.0#admit")
+    (param i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)
+    (global.set $free (i32.const 8192))
+    (i32.store (i32.const 56) (i32.const -1)) (i32.store (i32.const 60) (i32.const -1))
+    (call $two (i32.gt_s (local.get 7) (i32.const 1000)) (i32.const -1)))"#;
+
 fn calls(criterion: &mut Criterion) {
     let host = host();
     let user: &[u8] = b"0123456789abcdef0123456789abcdef";
@@ -153,6 +165,18 @@ fn calls(criterion: &mut Criterion) {
             bench.iter(|| policy.route(black_box(&asked), &mut edits).expect("a route"));
         });
     }
+    let waits = Waits {
+        server: None,
+        queued: 3,
+        priority: Priority::default(),
+    };
+    let mut policy = attach(&host, "usher", ["", "", "", USHER]);
+    criterion.bench_function("classify: 2 headers of 32", |bench| {
+        bench.iter(|| policy.classify(black_box(&two), &waits).expect("a class"));
+    });
+    criterion.bench_function("admit: 2 headers of 32", |bench| {
+        bench.iter(|| policy.admit(black_box(&two), &waits).expect("a verdict"));
+    });
 }
 
 fn host() -> Arc<Host> {

@@ -10,6 +10,7 @@
 
 mod kit;
 
+mod balancing;
 mod bodies;
 mod dialogue;
 mod drain;
@@ -23,6 +24,7 @@ mod policies;
 #[cfg(feature = "wasm")]
 mod policy_loading;
 mod pools;
+mod queues;
 mod reload;
 mod retries;
 mod routing;
@@ -30,3 +32,5 @@ mod sharing;
 #[cfg(feature = "wasm")]
 mod tenancy;
 mod tunnels;
+#[cfg(feature = "wasm")]
+mod ushering;

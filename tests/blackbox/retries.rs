@@ -325,3 +325,49 @@ fn requests_in_flight_fail_at_once() {
     }
     assert!(begun.elapsed() < Duration::from_secs(3));
 }
+
+/// RT-3, RT-5: without redispatch a request stays with the server that was chosen, however many others there are.
+#[test]
+fn without_redispatch_a_request_stays() {
+    let (well, gone) = (Origin::start(plain), Origin::start(plain));
+    gone.crash();
+    let setup = Setup::before_all(&[&gone, &well])
+        .workers(1)
+        .backend("balance = \"roundrobin\"\nredispatch = false\nretries = 2\nretry-delay = \"30ms\"");
+    let proxy = Proxy::start(&setup);
+    let mut client = Client::of(&proxy);
+    let statuses: Vec<u16> = (0..4).map(|_| client.get("/").status).collect();
+    assert_eq!(statuses, [503, 200, 503, 200]);
+    let now = metrics(&proxy);
+    let app = [("proxy", "app")];
+    assert_eq!(now.sum("server_retry_warnings_total", &app), 4.0);
+    assert_eq!(now.sum("server_redispatch_warnings_total", &app), 0.0);
+}
+
+/// A retry budget that is spent: the failure is answered at once, and counted.
+#[test]
+fn a_retry_budget() {
+    let gone = Origin::start(plain);
+    gone.crash();
+    let setup = |keys: &str| Setup::before(&gone).workers(1).backend(keys);
+    let keys = "retry-budget = \"0%\"\nretry-budget-min = 0\ntimeout-connect = \"5s\"";
+    let proxy = Proxy::start(&setup(keys));
+    let begun = Instant::now();
+    assert_eq!(Client::of(&proxy).get("/").status, 503);
+    assert!(begun.elapsed() < crate::kit::SOON, "{:?}", begun.elapsed());
+    let app = [("proxy", "app")];
+    assert_eq!(metrics(&proxy).sum("backend_retry_budget_spent_total", &app), 1.0);
+
+    // One at a time: the second of two that fail has no budget while the first rests before its next attempt.
+    let keys = "retry-budget = \"1%\"\nretry-budget-min = 1\ntimeout-connect = \"1s\"\nretries = 1";
+    let proxy = Proxy::start(&setup(keys));
+    let mut first = Client::of(&proxy);
+    first.send(crate::kit::get("/first"));
+    eventually("the first tries again", || {
+        (metrics(&proxy).sum("server_retry_warnings_total", &app) == 1.0).then_some(())
+    });
+    assert_eq!(Client::of(&proxy).get("/second").status, 503);
+    assert_eq!(metrics(&proxy).sum("backend_retry_budget_spent_total", &app), 1.0);
+    assert_eq!(first.response("GET").status, 503);
+    assert_eq!(metrics(&proxy).sum("server_retry_warnings_total", &app), 1.0);
+}

@@ -248,6 +248,12 @@ fn a_policy_must_export_what_its_place_asks() {
             "",
             "neither balance-plan nor balance-pick",
         ),
+        (
+            "tenants",
+            "queue-policy = \"p\"",
+            "",
+            "neither classify nor admit",
+        ),
         ("tenants", "", "route-policy = \"p\"", "does not export route"),
     ] {
         let setup = Setup::before(&origin)

@@ -10,7 +10,7 @@ use forebay::policy::{
 use forebay::shared::key::{KeySecret, Parts, PoolKey};
 use forebay::shared::server::Server;
 use forebay::shared::slots::Release;
-use forebay::shared::table::{Admin, BackendTable, Entry, Queueing};
+use forebay::shared::table::{BackendTable, Entry};
 use forebay::sync::{Arc, AtomicU32, Mutex, Ordering, thread};
 use std::collections::BTreeSet;
 
@@ -162,12 +162,8 @@ impl Site {
 
 fn entries(servers: &[Arc<Server<Connection>>]) -> Vec<Entry<Connection>> {
     let entry = |server: &Arc<Server<_>>| Entry {
-        server: server.clone(),
-        weight: 1,
-        state: Admin::Ready,
         limit: LIMIT,
-        queueing: Queueing::default(),
-        prefer_idle: false,
+        ..Entry::new(server.clone())
     };
     servers.iter().rev().map(entry).collect()
 }

@@ -9,7 +9,7 @@ use forebay::decide::balance::{Algorithm, servers};
 use forebay::policy::{BackendId, ServerId, ServerIndex, Table, WorkerId};
 use forebay::shared::queue::{Grants, Outcome, Rank, Waiter};
 use forebay::shared::server::Server;
-use forebay::shared::table::{Admin, BackendTable, Entry, Queueing, Waiting};
+use forebay::shared::table::{Admin, BackendTable, Entry, Waiting};
 use forebay::sync::Arc;
 // What the test writes down is no part of the interleavings.
 use parking_lot::Mutex;
@@ -36,12 +36,8 @@ struct Guest {
 
 pub(crate) fn entry(id: u32, limit: u32) -> Entry<()> {
     Entry {
-        server: Arc::new(Server::new(ServerId(id), "app", "server", 1)),
-        weight: 1,
-        state: Admin::Ready,
         limit,
-        queueing: Queueing::default(),
-        prefer_idle: false,
+        ..Entry::new(Arc::new(Server::new(ServerId(id), "app", "server", 1)))
     }
 }
 

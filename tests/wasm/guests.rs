@@ -10,8 +10,10 @@ pub(crate) enum World {
     Planner,
     Sharer,
     Stocker,
-    /// All interfaces: it picks with `body` and says how connections are shared with `sharing`; the others have no
-    /// opinion.
+    /// Classifies with `body` and admits with `admission`.
+    Usher,
+    /// All interfaces: it picks with `body`, says how connections are shared with `sharing`, classifies with `standing`
+    /// and admits with `admission`; the others have no opinion.
     Whole,
 }
 
@@ -28,6 +30,10 @@ pub(crate) struct Guest {
     pub(crate) body: &'static str,
     /// How connections are shared, of a whole guest.
     pub(crate) sharing: &'static str,
+    /// Where a request stands, of a whole guest.
+    pub(crate) standing: &'static str,
+    /// Whether a request may wait.
+    pub(crate) admission: &'static str,
 }
 
 /// Answers with the pair of numbers on the stack.
@@ -75,6 +81,7 @@ impl World {
             World::Planner => "planner",
             World::Sharer => "sharer",
             World::Stocker => "stocker",
+            World::Usher => "usher",
             World::Whole => "policy",
         }
     }
@@ -92,6 +99,8 @@ impl Guest {
             locals: "",
             body,
             sharing: "(call $preference (i32.const -1) (i32.const -1) (i32.const -1) (i32.const -1))",
+            standing: "(call $preference (i32.const -1) (i32.const 0) (i32.const 0) (i32.const -1))",
+            admission: "(call $preference (i32.const -1) (i32.const -1) (i32.const -1) (i32.const -1))",
         }
     }
 
@@ -127,6 +136,25 @@ impl Guest {
         }
     }
 
+    /// Says with that body where a request stands, and nothing about whether it may wait.
+    pub(crate) fn classifier(body: &'static str) -> Guest {
+        Guest {
+            world: World::Usher,
+            ..Guest::picker(body)
+        }
+    }
+
+    /// Says with that body whether a request may wait, and nothing about where it stands.
+    pub(crate) fn admitter(body: &'static str) -> Guest {
+        let silent = Guest::picker("");
+        Guest {
+            world: World::Usher,
+            body: silent.standing,
+            admission: body,
+            ..silent
+        }
+    }
+
     /// As a component.
     pub(crate) fn component(&self) -> Vec<u8> {
         let module = wat::parse_str(self.text()).expect("a guest is correct text");
@@ -150,7 +178,7 @@ impl Guest {
                 r#"(import "forebay:policy/edits@0.1.0" "set" (func $set (param i32 i32 i32 i32)))"#,
                 r#"(import "forebay:policy/edits@0.1.0" "remove" (func $remove (param i32 i32)))"#,
             ),
-            World::Sharer => concat!(
+            World::Sharer | World::Usher => concat!(
                 r#"(import "forebay:policy/request@0.1.0" "length" (func $length (param i32) (result i32)))"#,
                 r#"(import "forebay:policy/request@0.1.0" "attribute" (func $attribute (param i32 i32)))"#,
             ),
@@ -168,6 +196,10 @@ impl Guest {
                     Guest::router(unrouted),
                     Guest::sharer(self.sharing),
                     Guest::stocker(silent),
+                    Guest {
+                        admission: self.admission,
+                        ..Guest::classifier(self.standing)
+                    },
                 ];
                 let picker = Guest {
                     world: World::Picker,
@@ -208,6 +240,19 @@ impl Guest {
                      (param $first_request i32) (result i32)
                      {} (global.set $free (i32.const 8192)) {})"#,
                 self.locals, self.body
+            ),
+            World::Usher => format!(
+                r#"(func (export "forebay:policy/classify@0.1.0#classify")
+                     (param $has_first i32) (param $first i32) (param $first_size i32)
+                     (param $has_second i32) (param $second i32) (param $second_size i32)
+                     (param $server i32) (param $queued i32) (param $class i32) (param $offset i32) (result i32)
+                     {} (global.set $free (i32.const 8192)) {})
+                   (func (export "forebay:policy/admit@0.1.0#admit")
+                     (param $has_first i32) (param $first i32) (param $first_size i32)
+                     (param $has_second i32) (param $second i32) (param $second_size i32)
+                     (param $server i32) (param $queued i32) (param $class i32) (result i32)
+                     (global.set $free (i32.const 8192)) {})"#,
+                self.locals, self.body, self.admission
             ),
             World::Stocker => format!(
                 r#"(func (export "forebay:policy/reuse-plan@0.1.0#plan")

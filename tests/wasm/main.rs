@@ -13,3 +13,4 @@ mod quarantine;
 mod reach;
 mod sharing;
 mod shipped;
+mod ushering;

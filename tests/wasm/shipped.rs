@@ -9,6 +9,7 @@
 mod kept;
 mod picking;
 mod planning;
+mod priority;
 mod request;
 mod routing;
 mod tenancy;
@@ -50,6 +51,11 @@ fn canary() {
 #[test]
 fn tenants() {
     answers_as_ever("tenants", "tenants", tenancy::script);
+}
+
+#[test]
+fn tenant_priority() {
+    answers_as_ever("tenant-priority", "tenant-priority", priority::script);
 }
 
 /// Asks every copy of a component on both engines, and compares each transcript with the same snapshot.

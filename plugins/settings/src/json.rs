@@ -1,6 +1,9 @@
 //! As much of JSON (RFC 8259) as a table of texts and numbers needs. `serde_json` would be two thirds of each component.
 //!
-//! What is nested is skipped: no setting of ours is a list or a table.
+//! Lists are skipped, and so are tables that stand too deep: no setting of ours is one.
+
+/// How deep tables may stand in tables.
+const DEPTH_MAX: u32 = 4;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,24 +12,16 @@ pub(crate) enum Value {
     Text(String),
     /// As it was written.
     Number(String),
-    /// A table, a list, `true`, `false`, `null`.
+    /// Its keys in their order.
+    Table(Vec<(String, Value)>),
+    /// A list, `true`, `false`, `null`; a table that stands too deep.
     Other,
 }
 
 /// The keys of a table in their order; `None` if the text is none.
 pub(crate) fn table(text: &str) -> Option<Vec<(String, Value)>> {
     let mut reader = Reader { left: text };
-    let mut table = Vec::new();
-    reader.take('{')?;
-    while reader.take('}').is_none() {
-        if !table.is_empty() {
-            reader.take(',')?;
-        }
-        reader.take('"')?;
-        let key = reader.text()?;
-        reader.take(':')?;
-        table.push((key, reader.value()?));
-    }
+    let table = reader.table(DEPTH_MAX)?;
     reader.left.trim().is_empty().then_some(table)
 }
 
@@ -35,6 +30,22 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// A table, in which others may stand so deep.
+    fn table(&mut self, depth: u32) -> Option<Vec<(String, Value)>> {
+        let mut table = Vec::new();
+        self.take('{')?;
+        while self.take('}').is_none() {
+            if !table.is_empty() {
+                self.take(',')?;
+            }
+            self.take('"')?;
+            let key = self.text()?;
+            self.take(':')?;
+            table.push((key, self.value(depth)?));
+        }
+        Some(table)
+    }
+
     /// That sign, after blanks.
     fn take(&mut self, sign: char) -> Option<()> {
         let rest = self.left.trim_ascii_start().strip_prefix(sign)?;
@@ -76,11 +87,14 @@ impl Reader<'_> {
         })
     }
 
-    fn value(&mut self) -> Option<Value> {
+    fn value(&mut self, depth: u32) -> Option<Value> {
         if self.take('"').is_some() {
             return self.text().map(Value::Text);
         }
         self.left = self.left.trim_ascii_start();
+        if depth > 0 && self.left.starts_with('{') {
+            return self.table(depth - 1).map(Value::Table);
+        }
         if self.left.starts_with(['{', '[']) {
             return self.skip().map(|()| Value::Other);
         }
@@ -129,10 +143,37 @@ mod tests {
     }
 
     #[test]
+    fn tables_stand_in_tables_up_to_a_depth() {
+        let read = table(r#"{ "a" : { "b" : "c", "d" : {} } , "e" : 1 }"#).unwrap();
+        let inner = vec![("b".into(), Value::Text("c".into())), ("d".into(), Value::Table(vec![]))];
+        assert_eq!(read, [("a".into(), Value::Table(inner)), ("e".into(), Value::Number("1".into()))]);
+        let mut deep = table(&format!("{}1{}", "{\"a\":".repeat(30_000), "}".repeat(30_000)));
+        for _ in 0..=DEPTH_MAX {
+            let mut keys = deep.expect("a table");
+            deep = match keys.remove(0).1 {
+                Value::Table(inner) => Some(inner),
+                _ => None,
+            };
+        }
+        assert_eq!(deep, None, "skipped from there on");
+    }
+
+    #[test]
     fn what_is_no_table_is_none() {
-        for text in
-            ["", "[]", "{", "{\"a\"}", "{\"a\":}", "{\"a\":1", "{\"a\":[}", "{} x", "{\"a\":\"\\u12", "{,}"]
-        {
+        for text in [
+            "",
+            "[]",
+            "{",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{\"a\":1",
+            "{\"a\":[}",
+            "{} x",
+            "{\"a\":{}",
+            "{\"a\":{,}}",
+            "{\"a\":\"\\u12",
+            "{,}",
+        ] {
             assert_eq!(table(text), None, "{text}");
         }
     }

@@ -20,6 +20,8 @@ pub type Problem = (String, String);
 
 /// What is left of the table, and what was wrong so far.
 pub struct Settings {
+    /// Where it stands: empty, or the path of its key and a dot.
+    path: String,
     left: Vec<(String, Value)>,
     known: Vec<&'static str>,
     problems: Vec<Problem>,
@@ -32,7 +34,7 @@ impl Settings {
             Some(left) => (left, vec![]),
             None => (vec![], vec![(String::new(), "must be a table".into())]),
         };
-        Settings { left, known: vec![], problems }
+        Settings { path: String::new(), left, known: vec![], problems }
     }
 
     /// A text; `None` without one.
@@ -40,6 +42,47 @@ impl Settings {
         match self.take(key)? {
             Value::Text(text) if !text.is_empty() => Some(text),
             _ => self.wrong(key, "must be a text that is not empty"),
+        }
+    }
+
+    /// The texts of a table with keys of the operator's own.
+    pub fn texts(&mut self, key: &'static str) -> Vec<(String, String)> {
+        let mut texts = Vec::new();
+        for (name, value) in self.named(key) {
+            match value {
+                Value::Text(text) if !text.is_empty() => texts.push((name, text)),
+                _ => drop(self.wrong::<()>(&format!("{key}.{name}"), "must be a text that is not empty")),
+            }
+        }
+        texts
+    }
+
+    /// The tables in a table with keys of the operator's own. Each goes back by [`Self::close`].
+    pub fn tables(&mut self, key: &'static str) -> Vec<(String, Settings)> {
+        let mut tables = Vec::new();
+        for (name, value) in self.named(key) {
+            let path = format!("{key}.{name}");
+            match value {
+                Value::Table(left) => {
+                    let path = format!("{}{path}.", self.path);
+                    tables.push((name, Settings { path, left, known: vec![], problems: vec![] }));
+                }
+                _ => drop(self.wrong::<()>(&path, "must be a table")),
+            }
+        }
+        tables
+    }
+
+    /// Takes over what was wrong with one of [`Self::tables`].
+    pub fn close(&mut self, table: Settings) {
+        self.problems.extend(table.finish());
+    }
+
+    fn named(&mut self, key: &'static str) -> Vec<(String, Value)> {
+        match self.take(key) {
+            None => vec![],
+            Some(Value::Table(named)) => named,
+            Some(_) => self.wrong(key, "must be a table").unwrap_or_default(),
         }
     }
 
@@ -115,7 +158,7 @@ impl Settings {
 
     /// Adds what only the policy can know. Gives nothing, so that a reader can end with it.
     pub fn wrong<T>(&mut self, key: &str, message: &str) -> Option<T> {
-        self.problems.push((key.into(), message.into()));
+        self.problems.push((format!("{}{key}", self.path), message.into()));
         None
     }
 
@@ -123,7 +166,8 @@ impl Settings {
     pub fn finish(mut self) -> Vec<Problem> {
         let known = self.known.join("`, `");
         for (key, _) in self.left {
-            self.problems.push((key, format!("unknown; the keys are `{known}`")));
+            let path = format!("{}{key}", self.path);
+            self.problems.push((path, format!("unknown; the keys are `{known}`")));
         }
         self.problems
     }
@@ -144,7 +188,10 @@ fn text_of(value: &Value) -> Option<&str> {
 
 fn number_of(value: &Value, places: usize) -> Option<i64> {
     match value {
-        Value::Number(text) => decimal(text, places),
+        Value::Number(text) => match text.strip_prefix('-') {
+            Some(text) => decimal(text, places).map(|number| -number),
+            None => decimal(text, places),
+        },
         _ => None,
     }
 }
@@ -190,6 +237,24 @@ mod tests {
         let paths: Vec<&str> = problems.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(paths, ["window", "share", "spill", "windows"]);
         assert_eq!(problems[3].1, "unknown; the keys are `window`, `share`, `spill`");
+    }
+
+    #[test]
+    fn tables_are_read_with_their_paths() {
+        let config = r#"{ "classes": { "gold": { "class": -7 }, "bulk": { "klass": 1 }, "odd": 1 },
+            "tenants": { "acme": "gold", "zeta": 1 }, "others": [] }"#;
+        let mut settings = Settings::read(config);
+        let mut classes = Vec::new();
+        for (name, mut table) in settings.tables("classes") {
+            classes.push((name, table.whole("class", 0, -9..=9)));
+            settings.close(table);
+        }
+        assert_eq!(classes, [("gold".into(), -7), ("bulk".into(), 0)]);
+        assert_eq!(settings.texts("tenants"), [("acme".into(), "gold".into())]);
+        assert_eq!(settings.texts("others"), []);
+        let problems = settings.finish();
+        let paths: Vec<&str> = problems.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(paths, ["classes.odd", "classes.bulk.klass", "tenants.zeta", "others"]);
     }
 
     #[test]

@@ -14,12 +14,44 @@ pub(super) const BACKEND: &[Key] = &[
     .clause("LB-13"),
     key(
         "balance",
-        Form::Other("\"random\", \"roundrobin\", \"leastconn\", { random = N } or { policy = \"NAME\" }"),
+        Form::Other(
+            "\"random\", \"roundrobin\", \"leastconn\", \"first\", \"sticky\", { random = N }, { hash = … } or \
+             { policy = \"NAME\" }; [below](#balance----)",
+        ),
         Default::Word(defaults::BALANCE),
-        "How a server is chosen: the less loaded of two random draws, smooth rotation by weight, or fewest requests in flight; \
-         or by a policy, and as its `fallback` says where it has no say.",
+        "How a server is chosen: the less loaded of two random draws, smooth rotation by weight, fewest requests in flight, the \
+         first with a free slot, one until it is gone, or by a hash of the request; or by a policy, and as its `fallback` says \
+         where it has no say.",
     )
-    .clause("LB-10, LB-20, LB-30"),
+    .clause("LB-10, LB-20, LB-30, LB-42, LB-50"),
+    key(
+        "allbackups",
+        Form::Flag,
+        Default::Flag(false),
+        "Servers with `backup` stand in for the others all together; otherwise the first of them that can does.",
+    )
+    .clause("LB-2"),
+    key(
+        "slowstart",
+        Form::Duration(defaults::SLOWSTART_RANGE),
+        Default::Said("at once"),
+        "How long a server that comes back from maintenance takes to reach its full weight and limit.",
+    )
+    .clause("LB-60, Q-4"),
+    key(
+        "prefer-last-server",
+        Form::Flag,
+        Default::Flag(false),
+        "A client's next request goes to the server that had the one before, while that has a free slot.",
+    )
+    .clause("LB-51"),
+    key(
+        "cookie",
+        Form::Table(Section::Cookie),
+        Default::Said("none"),
+        "A cookie that is set by the first response and sends the client's next requests to the same server.",
+    )
+    .clause("LB-52"),
     key(
         "reuse",
         Form::Choice(&[built("never"), built("safe"), built("aggressive"), built("always")]),
@@ -114,10 +146,75 @@ pub(super) const BACKEND: &[Key] = &[
         "retry-on",
         Form::Texts("`conn-failure`, `empty-response`, `response-timeout` or `none`"),
         Default::Said("`[\"conn-failure\", \"empty-response\"]`"),
-        "What is tried again, up to three times; what a server has begun to read only if it may be repeated (GET, HEAD, PUT, \
+        "What is tried again, up to `retries` times; what a server has begun to read only if it may be repeated (GET, HEAD, PUT, \
          DELETE, OPTIONS, TRACE). With all three, a client's first request may use an idle connection under `safe`, too.",
     )
     .clause("RT-7, POOL-11"),
+    key(
+        "retries",
+        Form::Integer(defaults::RETRIES_RANGE),
+        Default::Integer(defaults::RETRIES),
+        "Attempts after the first; a request gives its slot back before each.",
+    )
+    .clause("RT-1, LB-4"),
+    key(
+        "redispatch",
+        Form::Other("`true`, `false` or a number"),
+        Default::Flag(true),
+        "Whether another attempt may go to another server: at once, where nothing ties the request to the first one. Where \
+         something does, on the last attempt, or with a number N on each N-th one, or with −N on the N-th from the last.",
+    )
+    .clause("RT-3, RT-4"),
+    key(
+        "retry-delay",
+        Form::Duration(defaults::RETRY_DELAY_RANGE),
+        Default::Duration(defaults::RETRY_DELAY),
+        "Before the same server is tried again after a failed connect; never longer than `timeout-connect`.",
+    )
+    .clause("RT-5"),
+    key(
+        "retry-budget",
+        Form::Share,
+        Default::Said("none"),
+        "Of the requests that a worker has under way here, this part may be on another attempt than their first; a failure \
+         beyond it is answered, not tried again.",
+    ),
+    key(
+        "retry-budget-min",
+        Form::Integer(defaults::RETRY_BUDGET_MIN_RANGE),
+        Default::Integer(defaults::RETRY_BUDGET_MIN),
+        "So many may be in any case, on each worker.",
+    ),
+    key(
+        "maxconn",
+        Form::Integer(defaults::SLOTS_RANGE),
+        Default::Said("no limit"),
+        "Requests at one server at a time; others wait. A server may say otherwise.",
+    )
+    .clause("Q-3"),
+    key(
+        "minconn",
+        Form::Integer(defaults::SLOTS_RANGE),
+        Default::Said("none"),
+        "With it the limit of a server moves with the load: from here to `maxconn`. A server may say otherwise.",
+    )
+    .clause("Q-4"),
+    key(
+        "fullconn",
+        Form::Integer(defaults::FULLCONN_RANGE),
+        Default::Said("the sum of the servers' `maxconn`"),
+        "Requests in the backend, waiting or not, from which on the limit is `maxconn`.",
+    )
+    .clause("Q-4"),
+    key(
+        "maxqueue",
+        Form::Integer(defaults::MAXQUEUE_RANGE),
+        Default::Said("no limit"),
+        "Requests that wait for one server and no other, at most; one more is balanced as if nothing tied it to that \
+         server, or is answered with 503 under `redispatch = false`. With `leastconn`, so many wait at each server \
+         before any waits for all. A server may say otherwise.",
+    )
+    .clause("Q-5, Q-7"),
     key(
         "timeout-connect",
         Form::Duration(defaults::TIMEOUT),
@@ -137,35 +234,17 @@ pub(super) const BACKEND: &[Key] = &[
         "How long a request may wait for a slot; 503 beyond.",
     )
     .clause("Q-14"),
-    key("request-headers", Form::Table(Section::Headers), Default::Said("none"), "Edits of requests, after those of the route."),
-    key("response-headers", Form::Table(Section::Headers), Default::Said("none"), "Edits of responses, after those of the route."),
-    not_yet("maxconn", "Requests in flight at one server, at most."),
-    not_yet("minconn", "Lower end of a limit that follows the load."),
-    not_yet("fullconn", "Load at which the limit reaches `maxconn`."),
-    not_yet("maxqueue", "Requests that wait for one server, at most."),
-    not_yet("check", "Health checks."),
-    not_yet("retries", "Attempts after the first."),
-    not_yet("slowstart", "Time in which a returning server reaches its full weight."),
-];
-
-pub(super) const BALANCE: &[Key] = &[
     key(
-        "random",
-        Form::Integer(defaults::RANDOM_DRAWS_RANGE),
-        Default::Said("2, with `balance = \"random\"`"),
-        "So many draws; the least loaded of them is chosen.",
-    )
-    .clause("LB-30"),
-    key(
-        "policy",
+        "queue-policy",
         Form::Text("a policy's name"),
         Default::Said("none"),
-        "This policy chooses; its `fallback` does where it has no say.",
-    ),
-    not_yet("hash", "A hash of the request chooses."),
-    not_yet("type", "How a hash is mapped to servers."),
-    not_yet("bound", "Load limit of a hashed server, in percent of the mean."),
-    not_yet("else", "The algorithm for requests without a key."),
+        "A policy that is asked about a request when it is about to wait: where it stands among the others, for how long \
+         it may wait, and whether at all. It may be one that `balance` or `reuse-policy` names.",
+    )
+    .clause("Q-2, Q-14"),
+    key("request-headers", Form::Table(Section::Headers), Default::Said("none"), "Edits of requests, after those of the route."),
+    key("response-headers", Form::Table(Section::Headers), Default::Said("none"), "Edits of responses, after those of the route."),
+    not_yet("check", "Health checks."),
 ];
 
 pub(super) const SERVER: &[Key] = &[
@@ -194,9 +273,40 @@ pub(super) const SERVER: &[Key] = &[
         Default::Said("none"),
         "`{ zone = \"eu\" }`: what policies see of it; at most 16.",
     ),
-    not_yet("maxconn", "Requests in flight at this server, at most."),
-    not_yet("minconn", "Lower end of a limit that follows the load."),
-    not_yet("maxqueue", "Requests that wait for this server, at most."),
-    not_yet("backup", "Used only when no other server is."),
+    key(
+        "maxconn",
+        Form::Integer(defaults::SLOTS_RANGE),
+        Default::Said("that of the backend"),
+        "Requests here at a time; others wait.",
+    )
+    .clause("Q-3"),
+    key(
+        "minconn",
+        Form::Integer(defaults::SLOTS_RANGE),
+        Default::Said("that of the backend"),
+        "Where a limit begins that moves with the load.",
+    )
+    .clause("Q-4"),
+    key(
+        "maxqueue",
+        Form::Integer(defaults::MAXQUEUE_RANGE),
+        Default::Said("that of the backend"),
+        "Requests that wait for this server and no other, at most.",
+    )
+    .clause("Q-5"),
+    key(
+        "backup",
+        Form::Flag,
+        Default::Flag(false),
+        "It gets requests only while no other server can take any.",
+    )
+    .clause("LB-2"),
+    key(
+        "cookie",
+        Form::Text("the value of a cookie"),
+        Default::Said("made from its name"),
+        "What names it in the backend's `cookie`.",
+    )
+    .clause("LB-52"),
     not_yet("check", "Health checks of this server."),
 ];

@@ -165,6 +165,20 @@ pub(super) const ROUTE: &[Key] = &[
         "Answer with this status.",
     ),
     key(
+        "priority-class",
+        Form::Signed(defaults::PRIORITY_CLASS_RANGE),
+        Default::Said("`0`"),
+        "Where requests wait, those of a lower class are served first.",
+    )
+    .clause("Q-2"),
+    key(
+        "priority-offset",
+        Form::Offset(defaults::PRIORITY_OFFSET_RANGE),
+        Default::Said("`\"0s\"`"),
+        "Within a class requests are served as if they had come so much later, or earlier.",
+    )
+    .clause("Q-2"),
+    key(
         "request-headers",
         REQUEST_HEADERS,
         NONE,

@@ -2,12 +2,14 @@
 //!
 //! Usable servers stand in a heap ordered by [`load_key`] and then by when they were last put there: among equals the
 //! one taken goes to the end, so equals rotate, and idle servers come first whatever their weight. A second column
-//! says where in the heap each server stands, so that a changed load moves it in O(log n).
+//! says where in the heap each server stands, so that a changed load moves it in O(log n). The heap has four children to
+//! a node and sixteen bytes to an entry: a family is one cache line, and a thousand servers are five families deep.
 //!
 //! A picked server is counted one heavier at once, before its slot is taken: whoever asks next sees it. The caller
 //! tells the real load with [`LeastConn::changed`] when a request leaves, or was refused its slot.
 //!
-//! A candidate has a free slot and nobody waiting: the limit of LB-21 with `maxqueue` 0, until servers have queues.
+//! A candidate has a free slot and nobody waiting; or, with `maxqueue`, room for one more in its slots and its queue
+//! together (LB-21): then the contention of many who wait spreads over the queues of the servers.
 
 use super::{load, load_key, servers};
 use crate::policy::{ServerId, ServerIndex, Table};
@@ -17,52 +19,67 @@ use crate::policy::{ServerId, ServerIndex, Table};
 pub struct LeastConn {
     /// Server of each place in the table that was synchronised last.
     ids: Vec<ServerId>,
-    /// A binary heap, lightest on top.
-    heap: Vec<Entry>,
-    /// Where each server stands in the heap; `ABSENT` for who is not usable.
-    places: Vec<u32>,
+    /// Lightest on top.
+    heap: Vec<Rank>,
+    /// By server.
+    seats: Vec<Seat>,
     /// Passed over in the pick that is running.
-    passed: Vec<Entry>,
+    passed: Vec<Rank>,
     /// Insertions so far.
     inserted: u64,
 }
 
-/// One server; ordered as the heap is.
+/// Where a server belongs: its key, then when it was put there, then which one it is. One number, so that a comparison
+/// is one: 64 bits, 48, and 16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
-    key: u64,
-    inserted: u64,
-    server: ServerIndex,
+struct Rank(u128);
+
+impl Rank {
+    fn new(key: u64, inserted: u64, server: ServerIndex) -> Rank {
+        Rank(u128::from(key) << 64 | u128::from(inserted << 16) | u128::from(server.0))
+    }
+
+    fn server(self) -> ServerIndex {
+        ServerIndex(self.0 as u16)
+    }
+
+    fn key(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+}
+
+/// What is known of a server.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
     weight: u32,
     load: u32,
+    /// Where it stands in the heap; [`ABSENT`] for who is not usable.
+    place: u32,
 }
 
 impl LeastConn {
     /// Takes over a new table with the loads of this instant. Servers are recognised by id and keep their rank among
     /// equals; who is new comes after them.
     pub fn sync(&mut self, table: &impl Table, id: impl Fn(ServerIndex) -> ServerId) {
-        let mut known: Vec<_> = self
-            .heap
-            .iter()
-            .map(|entry| (self.ids[entry.server.at()], entry.inserted))
-            .collect();
-        known.sort_unstable_by_key(|&(id, _)| id);
+        let order = |rank: &Rank| (self.ids[rank.server().at()], (rank.0 as u64) >> 16);
+        let mut known: Vec<_> = self.heap.iter().map(order).collect();
+        known.sort_unstable();
         self.heap.clear();
-        self.places.clear();
-        self.places.resize(table.len(), ABSENT);
-        for server in servers(table).filter(|&server| table.usable(server)) {
-            let inserted = match known.binary_search_by_key(&id(server), |&(id, _)| id) {
-                Ok(at) => known[at].1,
-                Err(_) => self.next_rank(),
-            };
+        self.seats.clear();
+        for server in servers(table) {
             let (load, weight) = (load(table, server), table.weight(server));
-            self.insert(Entry {
-                key: load_key(load, weight),
-                inserted,
-                server,
+            self.seats.push(Seat {
                 weight,
                 load,
+                place: ABSENT,
             });
+            if table.usable(server) {
+                let inserted = match known.binary_search_by_key(&id(server), |&(id, _)| id) {
+                    Ok(at) => known[at].1,
+                    Err(_) => self.next_rank(),
+                };
+                self.insert(Rank::new(load_key(load, weight), inserted, server));
+            }
         }
         self.ids = servers(table).map(id).collect();
         self.passed.reserve(self.heap.len());
@@ -75,28 +92,28 @@ impl LeastConn {
             let Some(&top) = self.heap.first() else {
                 break last_resort;
             };
-            if !table.saturated(top.server) {
-                match avoid == Some(top.server) {
+            if is_candidate(table, top.server()) {
+                match avoid == Some(top.server()) {
                     true => last_resort = avoid,
                     false => break Some(self.warmest(table, top, avoid)),
                 }
             }
-            let top = self.remove(0);
+            self.remove(0);
             self.passed.push(top);
         };
-        while let Some(entry) = self.passed.pop() {
-            self.insert(entry);
+        while let Some(rank) = self.passed.pop() {
+            self.insert(rank);
         }
         let server = found?;
-        let counted = self.heap[self.places[server.at()] as usize].load;
+        let counted = self.seats[server.at()].load;
         self.changed(server, counted.saturating_add(1));
         Some(server)
     }
 
     /// The top of the heap; or, if it is not warm and one of the next few with the same load is, that one.
-    fn warmest(&self, table: &impl Table, top: Entry, avoid: Option<ServerIndex>) -> ServerIndex {
-        if table.is_warm(top.server) {
-            return top.server;
+    fn warmest(&self, table: &impl Table, top: Rank, avoid: Option<ServerIndex>) -> ServerIndex {
+        if table.is_warm(top.server()) {
+            return top.server();
         }
         // Equals of the top stand near it, if not always next to it: a few are worth a look, all are not.
         let near = self
@@ -104,27 +121,27 @@ impl LeastConn {
             .iter()
             .skip(1)
             .take(WARM_LOOK)
-            .filter(|entry| entry.key == top.key);
+            .filter(|rank| rank.key() == top.key());
         let warm = near
-            .map(|entry| entry.server)
-            .find(|&server| Some(server) != avoid && table.is_warm(server) && !table.saturated(server));
-        warm.unwrap_or(top.server)
+            .map(|rank| rank.server())
+            .find(|&server| Some(server) != avoid && table.is_warm(server) && is_candidate(table, server));
+        warm.unwrap_or(top.server())
     }
 
     /// Puts a server where this load belongs, at the end of its equals (LB-22).
     pub fn changed(&mut self, server: ServerIndex, load: u32) {
-        let Some(&place) = self.places.get(server.at()).filter(|&&place| place != ABSENT) else {
+        let inserted = self.next_rank();
+        let Some(seat) = self.seats.get_mut(server.at()) else {
             return;
         };
-        let inserted = self.next_rank();
-        let entry = &mut self.heap[place as usize];
-        *entry = Entry {
-            key: load_key(load, entry.weight),
-            inserted,
-            load,
-            ..*entry
-        };
-        self.settle(place as usize);
+        seat.load = load;
+        if seat.place != ABSENT {
+            let (rank, place) = (
+                Rank::new(load_key(load, seat.weight), inserted, server),
+                seat.place as usize,
+            );
+            self.settle(place, rank);
+        }
     }
 
     /// Where a server stands in the table that was synchronised last: for who knows it from another table.
@@ -140,53 +157,70 @@ impl LeastConn {
         self.inserted
     }
 
-    fn insert(&mut self, entry: Entry) {
-        self.heap.push(entry);
-        self.rise(self.heap.len() - 1);
+    fn insert(&mut self, rank: Rank) {
+        self.heap.push(rank);
+        self.rise(self.heap.len() - 1, rank);
     }
 
-    fn remove(&mut self, place: usize) -> Entry {
-        let entry = self.heap.swap_remove(place);
-        self.places[entry.server.at()] = ABSENT;
+    fn remove(&mut self, place: usize) {
+        self.seats[self.heap[place].server().at()].place = ABSENT;
+        let last = self.heap.pop().expect("somebody is removed");
         if place < self.heap.len() {
-            self.settle(place);
+            self.settle(place, last);
         }
-        entry
     }
 
-    fn settle(&mut self, place: usize) {
-        let place = self.rise(place);
-        self.sink(place);
-    }
-
-    fn rise(&mut self, mut place: usize) -> usize {
-        while place > 0 && self.heap[place] < self.heap[(place - 1) / 2] {
-            self.swap(place, (place - 1) / 2);
-            place = (place - 1) / 2;
+    /// Puts `rank` at a place that is free for it, and moves it from there to where it belongs.
+    fn settle(&mut self, place: usize, rank: Rank) {
+        match place > 0 && rank < self.heap[(place - 1) / CHILDREN] {
+            true => self.rise(place, rank),
+            false => self.sink(place, rank),
         }
-        self.places[self.heap[place].server.at()] = place as u32;
-        place
     }
 
-    fn sink(&mut self, mut place: usize) {
-        loop {
-            let children = 2 * place + 1..(2 * place + 3).min(self.heap.len());
-            let Some(lighter) = children.min_by_key(|&child| self.heap[child]) else {
-                return;
-            };
-            if self.heap[place] <= self.heap[lighter] {
-                return;
+    fn rise(&mut self, mut place: usize, rank: Rank) {
+        while place > 0 {
+            let parent = (place - 1) / CHILDREN;
+            if self.heap[parent] <= rank {
+                break;
             }
-            self.swap(place, lighter);
-            place = lighter;
+            self.put(place, self.heap[parent]);
+            place = parent;
         }
+        self.put(place, rank);
     }
 
-    fn swap(&mut self, one: usize, other: usize) {
-        self.heap.swap(one, other);
-        self.places[self.heap[one].server.at()] = one as u32;
-        self.places[self.heap[other].server.at()] = other as u32;
+    fn sink(&mut self, mut place: usize, rank: Rank) {
+        loop {
+            let first = CHILDREN * place + 1;
+            let end = (first + CHILDREN).min(self.heap.len());
+            let Some(family) = self.heap.get(first..end) else {
+                break;
+            };
+            let lightest = family.iter().zip(first..).min();
+            match lightest {
+                Some((&child, at)) if child < rank => {
+                    self.put(place, child);
+                    place = at;
+                }
+                _ => break,
+            }
+        }
+        self.put(place, rank);
     }
+
+    fn put(&mut self, place: usize, rank: Rank) {
+        self.heap[place] = rank;
+        self.seats[rank.server().at()].place = place as u32;
+    }
+}
+
+/// Children of a node of the heap: with the entries of sixteen bytes a cache line.
+const CHILDREN: usize = 4;
+
+fn is_candidate(table: &impl Table, server: ServerIndex) -> bool {
+    let most = table.limit(server).saturating_add(table.queue_max(server));
+    !table.saturated(server) || table.queue_max(server) > 0 && load(table, server) < most
 }
 
 /// How many places of the heap are searched for a warm server.
@@ -276,6 +310,28 @@ mod tests {
             least.pick(&table, None),
             Some(ServerIndex(0)),
             "what was passed over is back"
+        );
+    }
+
+    /// LB-21: slots and queue together are the limit.
+    #[test]
+    fn with_a_queue_full_servers_are_candidates() {
+        let mut table = Columns::of(&[1, 1]);
+        (table.limits, table.queue_max) = (vec![1, 2], vec![2, 0]);
+        let mut least = synced(&table);
+        let mut loads = [0, 0];
+        let mut picks = Vec::new();
+        while let Some(server) = least.pick(&table, None) {
+            let at = server.at();
+            loads[at] += 1;
+            table.served[at] = loads[at].min(table.limits[at]);
+            table.waiting[at] = loads[at] - table.served[at];
+            picks.push(server.0);
+        }
+        assert_eq!(
+            picks,
+            [0, 1, 0, 1, 0],
+            "three on the first, two on the second, and nothing"
         );
     }
 

@@ -5,14 +5,24 @@
 //! | [`random`] | none; a ring made with the table | N draws | LB-30 |
 //! | [`roundrobin`] | positions | O(log n) and one more for each server passed over | LB-10…14 |
 //! | [`leastconn`] | loads, in order | O(log n) and one more for each server passed over | LB-20…22 |
+//! | [`first`] | none | one for each server that is full | LB-50 |
+//! | [`sticky`] | the server that is kept | one look | LB-50 |
+//! | [`hash`] | none; a ring or a table made with the table | O(log points) and one for each server passed over | LB-40…43 |
 //!
 //! Each is given the server to avoid, the one that just failed, and answers with it only if there is no other (LB-3).
 //! *Nothing* means that no server can take a request now; whoever asked decides whether to wait. A server is
 //! only named here; its slot is taken afterwards, and may be lost to somebody faster.
+//!
+//! Beside them: what of a request is hashed ([`key`]), and how a returning server comes to its full weight ([`ramp`]).
 
+pub mod first;
+pub mod hash;
+pub mod key;
 pub mod leastconn;
+pub mod ramp;
 pub mod random;
 pub mod roundrobin;
+pub mod sticky;
 
 use crate::policy::{ServerIndex, Table};
 
@@ -25,6 +35,45 @@ pub enum Algorithm {
     RoundRobin,
     /// The fewest in flight per weight.
     LeastConn,
+    /// The first with a free slot.
+    First,
+    /// One for everybody until it is gone.
+    Sticky,
+    /// By a hash of the request.
+    Hash(hash::Hash),
+}
+
+impl Algorithm {
+    /// Its word in the configuration and in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Algorithm::Random(_) => "random",
+            Algorithm::RoundRobin => "roundrobin",
+            Algorithm::LeastConn => "leastconn",
+            Algorithm::First => "first",
+            Algorithm::Sticky => "sticky",
+            Algorithm::Hash(_) => "hash",
+        }
+    }
+
+    /// The one that chooses for a request without a key: itself, or what stands beside a hash (`else`).
+    pub fn without_key(self) -> Algorithm {
+        match self {
+            Algorithm::Hash(hash) => hash.otherwise.into(),
+            other => other,
+        }
+    }
+}
+
+impl From<hash::Otherwise> for Algorithm {
+    fn from(otherwise: hash::Otherwise) -> Algorithm {
+        match otherwise {
+            hash::Otherwise::Random(draws) => Algorithm::Random(draws),
+            hash::Otherwise::RoundRobin => Algorithm::RoundRobin,
+            hash::Otherwise::LeastConn => Algorithm::LeastConn,
+            hash::Otherwise::First => Algorithm::First,
+        }
+    }
 }
 
 /// Steps of effective weight in one of the user's (LB-1), so that slow start and percentages have sixteen.
@@ -93,6 +142,8 @@ pub(crate) mod column {
         pub(crate) usable: Vec<bool>,
         pub(crate) served: Vec<u32>,
         pub(crate) limits: Vec<u32>,
+        pub(crate) waiting: Vec<u32>,
+        pub(crate) queue_max: Vec<u32>,
     }
 
     impl Columns {
@@ -104,6 +155,8 @@ pub(crate) mod column {
                 usable: vec![true; weights.len()],
                 served: vec![0; weights.len()],
                 limits: vec![u32::MAX; weights.len()],
+                waiting: vec![0; weights.len()],
+                queue_max: vec![0; weights.len()],
             }
         }
 
@@ -125,8 +178,11 @@ pub(crate) mod column {
         fn served(&self, server: ServerIndex) -> u32 {
             self.served[server.at()]
         }
-        fn waiting(&self, _: ServerIndex) -> u32 {
-            0
+        fn waiting(&self, server: ServerIndex) -> u32 {
+            self.waiting[server.at()]
+        }
+        fn queue_max(&self, server: ServerIndex) -> u32 {
+            self.queue_max[server.at()]
         }
         fn limit(&self, server: ServerIndex) -> u32 {
             self.limits[server.at()]

@@ -4,9 +4,11 @@
 //! that pick at the same instant do not meet. Drawing is one index where all weights are equal, a binary search
 //! where they are not.
 //!
-//! Our difference: servers of equal load per weight are not told apart by their rate of sessions; the one drawn last
-//! is kept, as LB-30 says for equal rates.
+//! Our differences: servers of equal load per weight are not told apart by their rate of sessions; the one drawn last
+//! is kept, as LB-30 says for equal rates. And if the kept one is full, the least loaded is looked for, so that nothing
+//! means what it says: no server has a free slot.
 
+use super::least_loaded;
 use crate::policy::{Draw, ServerIndex, Table};
 use std::cmp::Ordering;
 
@@ -49,7 +51,7 @@ impl Random {
         self.draws
     }
 
-    /// Draws and keeps the lowest load per weight. Nothing if the kept one is full or has a queue.
+    /// Draws and keeps the lowest load per weight; the least loaded of all if the kept one is full or has a queue.
     pub fn pick(
         &self,
         table: &impl Table,
@@ -64,7 +66,10 @@ impl Random {
                 kept = other;
             }
         }
-        (!table.saturated(kept)).then_some(kept)
+        if table.saturated(kept) {
+            return least_loaded(table, avoid);
+        }
+        Some(kept)
     }
 
     /// The arc that is left out of the ring: the avoided server's, unless it is all there is.
@@ -178,11 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn a_saturated_choice_is_nothing() {
-        let mut table = Columns::of(&[1, 1]);
-        (table.served, table.limits) = (vec![1, 2], vec![1, 9]);
-        assert_eq!(pick(&table, &[0, 1], None), None, "although the other has room");
+    fn a_full_choice_is_the_least_loaded_of_all() {
+        let mut table = Columns::of(&[1, 1, 1]);
+        (table.served, table.limits) = (vec![1, 3, 2], vec![1, 9, 9]);
+        assert_eq!(pick(&table, &[0, 1], None), Some(2));
         assert_eq!(pick(&table, &[1, 1], None), Some(1));
+        assert_eq!(pick(&table, &[0, 0], Some(2)), Some(1), "the avoided last");
+        table.limits = vec![1, 3, 2];
+        assert_eq!(pick(&table, &[0, 1], None), None, "no server has a free slot");
     }
 
     /// LB-3: the avoided server's arc is closed, so the others keep their proportions.
@@ -228,8 +236,11 @@ mod tests {
             let random = ring(draws, &table);
             if let Some(server) = random.pick(&table, avoid, &mut Seeded(seed)) {
                 prop_assert!(table.usable(server) && !table.saturated(server));
-                let others = servers(&table).filter(|&other| table.usable(other) && Some(other) != avoid);
-                prop_assert!(Some(server) != avoid || others.count() == 0);
+                let free = |&other: &ServerIndex| table.usable(other) && !table.saturated(other);
+                let mut others = servers(&table).filter(|&other| Some(other) != avoid);
+                prop_assert!(Some(server) != avoid || !others.any(|other| free(&other)));
+            } else {
+                prop_assert!(servers(&table).all(|server| !table.usable(server) || table.saturated(server)));
             }
         }
 

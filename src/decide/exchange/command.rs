@@ -6,10 +6,14 @@ use crate::policy::ServerIndex;
 /// What to do. Commands of one event are carried out in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Ask the balancer for a server, another than this if there is one (LB-3).
-    Choose(Option<ServerIndex>),
+    /// Say who is to have the request.
+    Choose(Wish),
     /// Take a slot of this server.
     TakeSlot(ServerIndex),
+    /// Wait for a slot of this server, or of any. The end of the wait is an event; its beginning is none.
+    Wait(Option<ServerIndex>),
+    /// Ask the budget for another attempt; answered before anything else.
+    Charge,
     /// Give the slot of this server back.
     ReleaseSlot(ServerIndex),
     /// Look for an idle connection to this server (POOL-10).
@@ -38,6 +42,24 @@ pub enum Command {
     Cut(Failure),
     /// The client is gone: nothing more is to be said to anybody.
     Forget,
+}
+
+/// What is asked of whoever chooses a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// Another than this one, if there is one (LB-3).
+    pub avoid: Option<ServerIndex>,
+    /// Whether what ties the request to a server still counts.
+    pub tie: Tie,
+}
+
+/// Whether a request stays with the server that something ties it to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tie {
+    /// It does.
+    Kept,
+    /// No more: it is balanced like any other (RT-3, Q-5).
+    Forgotten,
 }
 
 /// Why a server connection is closed.

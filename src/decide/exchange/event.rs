@@ -7,10 +7,20 @@ use crate::policy::ServerIndex;
 pub enum Event {
     /// The head of a request is read and routed to a backend.
     Start(Asked),
-    /// The balancer's answer to [`Command::Choose`](super::Command::Choose).
-    Chosen(Option<ServerIndex>),
+    /// The answer to [`Command::Choose`](super::Command::Choose).
+    Chosen(Chosen),
     /// The answer to [`Command::TakeSlot`](super::Command::TakeSlot).
     Slot(Taken),
+    /// The wait that [`Command::Wait`](super::Command::Wait) began is over: a slot of this server is ours.
+    Granted(ServerIndex),
+    /// It is over without one, and another server is to be chosen: theirs goes.
+    SentBack,
+    /// It cannot begin: the queue is full.
+    Full,
+    /// It may not begin: a policy has said so.
+    NotAdmitted,
+    /// The answer to [`Command::Charge`](super::Command::Charge).
+    Charged(Budget),
     /// The answer to [`Command::Lend`](super::Command::Lend).
     Lent(Found),
     /// The connect that was asked for has succeeded.
@@ -70,12 +80,43 @@ pub enum Arrival {
     BodyFollows,
 }
 
+/// The answer to a wish for a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chosen {
+    /// This one.
+    Server(ServerIndex, Bond),
+    /// There are usable ones, and none is free: whichever is first.
+    Anyone,
+    /// None is usable.
+    Nobody,
+}
+
+/// How much a request cares for its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bond {
+    /// Any other would have done: it was free.
+    Loose,
+    /// This one is worth a wait, while its queue has room: a policy's choice, or the shortest queue.
+    Preferred,
+    /// It was imposed: by a cookie, a hash, an authenticated connection. Left only as RT-3 says.
+    Tied,
+}
+
+/// Whether another attempt is within the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// It may be made.
+    Allows,
+    /// Too many others are being made.
+    Spent,
+}
+
 /// The answer to a wish for a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It is ours.
     Yes,
-    /// None is free.
+    /// None is free, or others wait for one.
     Refused,
 }
 
@@ -115,6 +156,8 @@ pub enum Afterwards {
 pub enum Timer {
     /// No progress from or to the client (`timeout-client`).
     Client,
+    /// No slot (`timeout-queue`, Q-14).
+    Queue,
     /// No progress from or to the server (`timeout-server`).
     Server,
     /// Neither side of a tunnel said anything (`timeout-tunnel`).

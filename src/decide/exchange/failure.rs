@@ -3,10 +3,14 @@
 /// Why we answer, or cut, instead of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// No usable server (503).
+    /// No usable server (503, `SC`).
     NoServer,
-    /// The chosen server has no slot (503).
-    NoSlot,
+    /// No slot came in time (503, `sQ`).
+    QueueTimedOut,
+    /// The queue of the only server that will do is full (503, `PQ`).
+    QueueFull,
+    /// A policy did not let it wait (`PQ`); the policy says how it is answered.
+    NotAdmitted,
     /// Every attempt to connect was refused (503, `SC`).
     ConnectRefused,
     /// The last attempt to connect timed out (503, `sC`).
@@ -35,7 +39,9 @@ impl Failure {
     /// Every failure, in the order of [`Failure::index`].
     pub const ALL: &[Failure] = &[
         Failure::NoServer,
-        Failure::NoSlot,
+        Failure::QueueTimedOut,
+        Failure::QueueFull,
+        Failure::NotAdmitted,
         Failure::ConnectRefused,
         Failure::ConnectTimedOut,
         Failure::ConnectLocal,
@@ -60,7 +66,9 @@ impl Failure {
     pub fn word(self) -> &'static str {
         match self {
             Failure::NoServer => "no_server",
-            Failure::NoSlot => "no_slot",
+            Failure::QueueTimedOut => "queue_timeout",
+            Failure::QueueFull => "queue_full",
+            Failure::NotAdmitted => "not_admitted",
             Failure::ConnectRefused => "connect_refused",
             Failure::ConnectTimedOut => "connect_timeout",
             Failure::ConnectLocal => "connect_local",
@@ -82,7 +90,9 @@ impl Failure {
             Failure::ClientTimedOut => 408,
             Failure::ServerClosed | Failure::BadResponse => 502,
             Failure::NoServer
-            | Failure::NoSlot
+            | Failure::QueueTimedOut
+            | Failure::QueueFull
+            | Failure::NotAdmitted
             | Failure::ConnectRefused
             | Failure::ConnectTimedOut
             | Failure::ConnectLocal => 503,
@@ -91,11 +101,18 @@ impl Failure {
         }
     }
 
+    /// Seconds of `Retry-After` in our answer, if it has one: there is room again when others have been answered, which is
+    /// soon, and nobody knows how soon.
+    pub fn retry_after(self) -> Option<u32> {
+        matches!(self, Failure::QueueFull | Failure::NotAdmitted).then_some(1)
+    }
+
     /// Who ended it and in which phase, as two letters (LG-3).
     pub fn termination(self) -> [u8; 2] {
         *match self {
             Failure::NoServer | Failure::ConnectRefused => b"SC",
-            Failure::NoSlot => b"PQ",
+            Failure::QueueTimedOut => b"sQ",
+            Failure::QueueFull | Failure::NotAdmitted => b"PQ",
             Failure::ConnectTimedOut => b"sC",
             Failure::ConnectLocal => b"RC",
             Failure::ServerClosed => b"SH",

@@ -1,5 +1,6 @@
 //! Where an exchange stands: one phase for each of its three machines.
 
+use super::Failure;
 use crate::policy::ServerIndex;
 
 /// The request's direction.
@@ -33,11 +34,15 @@ pub enum ServerSide {
     Choosing(Option<Failed>),
     /// A slot of this one is asked for.
     Taking(ServerIndex),
+    /// In the queue of this server, or of the backend; no slot is held. The server that failed before, if one did.
+    Waiting(Option<ServerIndex>, Option<Failed>),
     /// An idle connection is looked for; a slot is held from here on.
     Lending(ServerIndex),
     /// A new connection is being opened.
     Connecting(ServerIndex),
-    /// Waiting before this one is tried again; no slot is held.
+    /// The budget is asked for another attempt; without one, this is the end.
+    Charging(Failed, Failure),
+    /// Resting before this one is tried again; no slot is held.
     Pausing(ServerIndex),
     /// A connection is ours.
     Holding(ServerIndex, Lease),

@@ -1,4 +1,4 @@
-//! What is tried again at the request's expense (`retry-on`, RT-7).
+//! What is tried again at the request's expense (`retry-on`, RT-7), and where (`redispatch`, RT-3).
 
 /// Causes of a second attempt. What a server may have begun to read is repeated only if its method allows it, whatever
 /// stands here.
@@ -50,5 +50,32 @@ impl RetryOn {
 impl Default for RetryOn {
     fn default() -> RetryOn {
         RetryOn::USUAL
+    }
+}
+
+/// When another attempt may leave a server that the request is tied to (`redispatch`, RT-3). One that is tied to none
+/// leaves at once, unless it is [`Redispatch::Never`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redispatch {
+    /// Every attempt goes to the first server.
+    Never,
+    /// Each so-manieth retry leaves; 1 is every one. 0 is none.
+    Every(u8),
+    /// Counted from the end: 1 is the last retry.
+    BeforeEnd(u8),
+}
+
+impl Redispatch {
+    /// What holds where nothing is said (RT-4): on, and on the last retry.
+    pub const USUAL: Redispatch = Redispatch::BeforeEnd(1);
+
+    /// Whether retry `count`, from 1, of `retries` leaves the server.
+    pub fn is_due(self, count: u8, retries: u8) -> bool {
+        let period = match self {
+            Redispatch::Never => 0,
+            Redispatch::Every(period) => u16::from(period),
+            Redispatch::BeforeEnd(before) => (u16::from(retries) + 1).saturating_sub(u16::from(before)),
+        };
+        u16::from(count).checked_rem(period) == Some(0)
     }
 }

@@ -1,7 +1,9 @@
-//! Clauses by name; the whole machine as a table (`table`); whatever a driver may say (`model`).
+//! Clauses by name, those of queues and redispatch apart (`waiting`); the whole machine as a table (`table`); whatever a
+//! driver may say (`model`).
 
 mod model;
 mod table;
+mod waiting;
 
 use super::*;
 
@@ -11,6 +13,7 @@ const EFFORT: Effort = Effort {
     retries: 3,
     stale_max: 2,
     retry_on: RetryOn::USUAL,
+    redispatch: Redispatch::USUAL,
 };
 const GET: Asked = Asked {
     idempotent: Idempotent::Yes,
@@ -23,6 +26,17 @@ const POST: Asked = Asked {
 const UPLOAD: Asked = Asked {
     idempotent: Idempotent::No,
     arrival: Arrival::BodyFollows,
+};
+/// A balanced choice: any other would have done.
+const ON_A: Event = Event::Chosen(Chosen::Server(A, Bond::Loose));
+const ON_B: Event = Event::Chosen(Chosen::Server(B, Bond::Loose));
+const ANY: Wish = Wish {
+    avoid: None,
+    tie: Tie::Kept,
+};
+const NOT_A: Wish = Wish {
+    avoid: Some(A),
+    tie: Tie::Kept,
 };
 const REFUSED: Event = Event::ConnectFailed(ConnectFailure::Remote);
 
@@ -45,22 +59,14 @@ impl Told {
     /// As far as an idle connection of server A.
     fn on_idle(asked: Asked) -> Told {
         let mut told = Told::start(asked);
-        told.all(&[
-            Event::Chosen(Some(A)),
-            Event::Slot(Taken::Yes),
-            Event::Lent(Found::Idle),
-        ]);
+        told.all(&[ON_A, Event::Slot(Taken::Yes), Event::Lent(Found::Idle)]);
         told
     }
 
     /// As far as the connect to server A.
     fn connecting(asked: Asked) -> Told {
         let mut told = Told::start(asked);
-        told.all(&[
-            Event::Chosen(Some(A)),
-            Event::Slot(Taken::Yes),
-            Event::Lent(Found::Nothing),
-        ]);
+        told.all(&[ON_A, Event::Slot(Taken::Yes), Event::Lent(Found::Nothing)]);
         told
     }
 
@@ -71,8 +77,14 @@ impl Told {
         told
     }
 
+    /// A budget that has room is not worth a line in every test.
     fn on(&mut self, event: Event) -> &[Command] {
         self.said = self.exchange.on(event).as_slice().to_vec();
+        if self.said.last() == Some(&Command::Charge) {
+            self.said.pop();
+            let again = self.exchange.on(Event::Charged(Budget::Allows));
+            self.said.extend_from_slice(again.as_slice());
+        }
         &self.said
     }
 
@@ -95,8 +107,8 @@ fn responded(afterwards: Afterwards) -> [Event; 3] {
 #[test]
 fn the_usual_way() {
     let mut told = Told::start(GET);
-    assert_eq!(told.said, [Command::Choose(None)]);
-    assert_eq!(told.on(Event::Chosen(Some(A))), [Command::TakeSlot(A)]);
+    assert_eq!(told.said, [Command::Choose(ANY)]);
+    assert_eq!(told.on(ON_A), [Command::TakeSlot(A)]);
     assert_eq!(told.on(Event::Slot(Taken::Yes)), [Command::Lend(A)]);
     assert_eq!(told.on(Event::Lent(Found::Nothing)), [Command::Connect(A)]);
     assert_eq!(told.on(Event::Connected), [Command::Send]);
@@ -124,12 +136,12 @@ fn what_becomes_of_the_connection() {
 #[test]
 fn no_server_and_no_slot() {
     assert_eq!(
-        Told::start(GET).on(Event::Chosen(None)),
+        Told::start(GET).on(Event::Chosen(Chosen::Nobody)),
         [Command::Answer(Failure::NoServer)]
     );
     let mut told = Told::start(GET);
-    let refused = told.all(&[Event::Chosen(Some(A)), Event::Slot(Taken::Refused)]);
-    assert_eq!(refused, [Command::Answer(Failure::NoSlot)]);
+    let refused = told.all(&[ON_A, Event::Slot(Taken::Refused)]);
+    assert_eq!(refused, [Command::Wait(None)]);
 }
 
 /// AC-6, DESIGN §3 (b): a GET goes once more, at once, on a fresh connection, and no retry is charged.
@@ -184,7 +196,7 @@ fn fresh_connections_that_die_unwritten_are_free_but_not_for_ever() {
     let charged = [
         Command::CloseServer(Closing::Remote),
         Command::ReleaseSlot(A),
-        Command::Choose(Some(A)),
+        Command::Choose(NOT_A),
     ];
     assert_eq!(told.on(Event::ServerGone), charged);
     assert_eq!(told.exchange.retries_left, EFFORT.retries - 1);
@@ -195,7 +207,7 @@ fn fresh_connections_that_die_unwritten_are_free_but_not_for_ever() {
 fn the_second_death_is_the_last() {
     for mut told in [Told::on_idle(GET), Told::on_fresh(GET)] {
         told.all(&[Event::Written, Event::ServerGone]);
-        told.all(&[Event::Chosen(Some(B)), Event::Slot(Taken::Yes)]); // asked only after a fresh one has died
+        told.all(&[ON_B, Event::Slot(Taken::Yes)]); // asked only after a fresh one has died
         told.all(&[Event::Connected, Event::Written]);
         let commands = told.on(Event::ServerGone);
         assert_eq!(
@@ -210,15 +222,15 @@ fn the_second_death_is_the_last() {
 #[test]
 fn after_bytes_have_died_only_fresh_connections_are_used() {
     let mut told = Told::on_fresh(GET);
-    told.all(&[Event::Written, Event::ServerGone, Event::Chosen(Some(B))]);
+    told.all(&[Event::Written, Event::ServerGone, ON_B]);
     assert_eq!(told.on(Event::Slot(Taken::Yes)), [Command::Connect(B)]);
-    told.all(&[REFUSED, Event::Chosen(Some(A))]);
+    told.all(&[REFUSED, ON_A]);
     assert_eq!(told.on(Event::Slot(Taken::Yes)), [Command::Connect(A)]);
     for _ in 0..EFFORT.stale_max {
         told.all(&[Event::Connected, Event::ServerGone]);
         assert_eq!(told.said.last(), Some(&Command::Connect(A)));
     }
-    told.all(&[Event::Connected, Event::ServerGone, Event::Chosen(Some(B))]);
+    told.all(&[Event::Connected, Event::ServerGone, ON_B]);
     assert_eq!(told.on(Event::Slot(Taken::Yes)), [Command::Connect(B)]);
 }
 
@@ -266,10 +278,10 @@ fn redispatch_at_once() {
     let mut told = Told::connecting(POST);
     assert_eq!(
         told.on(REFUSED),
-        [Command::ReleaseSlot(A), Command::Choose(Some(A))]
+        [Command::ReleaseSlot(A), Command::Choose(NOT_A)]
     );
     let at_once = [Command::CountRedispatch(A), Command::TakeSlot(B)];
-    assert_eq!(told.on(Event::Chosen(Some(B))), at_once);
+    assert_eq!(told.on(ON_B), at_once);
     assert_eq!(told.on(Event::Slot(Taken::Yes)), [Command::Lend(B)]);
 }
 
@@ -280,12 +292,9 @@ fn three_retries_with_a_pause_then_503() {
     for _ in 0..3 {
         assert_eq!(
             told.on(REFUSED),
-            [Command::ReleaseSlot(A), Command::Choose(Some(A))]
+            [Command::ReleaseSlot(A), Command::Choose(NOT_A)]
         );
-        assert_eq!(
-            told.on(Event::Chosen(Some(A))),
-            [Command::CountRetry(A), Command::Pause]
-        );
+        assert_eq!(told.on(ON_A), [Command::CountRetry(A), Command::Pause]);
         assert_eq!(told.on(Event::PauseOver), [Command::TakeSlot(A)]);
         told.all(&[Event::Slot(Taken::Yes), Event::Lent(Found::Nothing)]);
         assert_eq!(told.said, [Command::Connect(A)]);
@@ -313,7 +322,7 @@ fn no_pause_after_a_reused_connection() {
 #[test]
 fn a_pause_after_a_fresh_connection() {
     let mut told = Told::on_fresh(GET);
-    told.all(&[Event::Written, Event::ServerGone, Event::Chosen(Some(A))]);
+    told.all(&[Event::Written, Event::ServerGone, ON_A]);
     assert_eq!(told.said, [Command::CountRetry(A), Command::Pause]);
 }
 
@@ -324,10 +333,10 @@ fn a_connect_that_takes_too_long() {
         let again = [
             Command::CloseServer(Closing::Error),
             Command::ReleaseSlot(A),
-            Command::Choose(Some(A)),
+            Command::Choose(NOT_A),
         ];
         assert_eq!(told.on(Event::Expired(Timer::Server)), again);
-        told.all(&[Event::Chosen(Some(A)), Event::PauseOver]);
+        told.all(&[ON_A, Event::PauseOver]);
         told.all(&[Event::Slot(Taken::Yes), Event::Lent(Found::Nothing)]);
     }
     let end = [
@@ -346,7 +355,7 @@ fn a_connect_that_fails_here() {
     for _ in 0..3 {
         told.on(local);
         let at_once = [Command::CountRetry(A), Command::TakeSlot(A)];
-        assert_eq!(told.on(Event::Chosen(Some(A))), at_once);
+        assert_eq!(told.on(ON_A), at_once);
         told.all(&[Event::Slot(Taken::Yes), Event::Lent(Found::Nothing)]);
     }
     let end = [Command::ReleaseSlot(A), Command::Answer(Failure::ConnectLocal)];
@@ -357,12 +366,16 @@ fn a_connect_that_fails_here() {
 fn a_retry_may_end_without_a_server_or_a_slot() {
     let mut told = Told::connecting(GET);
     told.on(REFUSED);
-    assert_eq!(told.on(Event::Chosen(None)), [Command::Answer(Failure::NoServer)]);
-    let mut told = Told::connecting(GET);
-    told.all(&[REFUSED, Event::Chosen(Some(A)), Event::PauseOver]);
     assert_eq!(
-        told.on(Event::Slot(Taken::Refused)),
-        [Command::Answer(Failure::NoSlot)]
+        told.on(Event::Chosen(Chosen::Nobody)),
+        [Command::Answer(Failure::NoServer)]
+    );
+    let mut told = Told::connecting(GET);
+    told.all(&[REFUSED, ON_A, Event::PauseOver]);
+    told.on(Event::Slot(Taken::Refused));
+    assert_eq!(
+        told.on(Event::Expired(Timer::Queue)),
+        [Command::Answer(Failure::QueueTimedOut)]
     );
 }
 
@@ -470,22 +483,24 @@ fn a_client_that_does_not_take_an_interim_response() {
 fn a_client_that_leaves() {
     let way = [
         Event::Start(GET),
-        Event::Chosen(Some(A)),
+        ON_A,
         Event::Slot(Taken::Yes),
         Event::Lent(Found::Nothing),
         REFUSED,
-        Event::Chosen(Some(A)),
+        ON_A,
         Event::PauseOver,
-        Event::Slot(Taken::Yes),
+        Event::Slot(Taken::Refused),
+        Event::Granted(A),
         Event::Lent(Found::Idle),
         Event::Written,
         Event::ResponseStarted,
     ];
     for steps in 0..=way.len() {
         let mut exchange = Exchange::new(EFFORT);
-        way[..steps].iter().for_each(|event| {
+        for event in &way[..steps] {
             exchange.on(*event);
-        });
+            exchange.on(Event::Charged(Budget::Allows));
+        }
         let held: &[Command] = match exchange.server() {
             ServerSide::Lending(_) => &[Command::ReleaseSlot(A)],
             ServerSide::Connecting(_) | ServerSide::Holding(..) => {
@@ -531,18 +546,14 @@ fn only_what_is_named_is_tried_again() {
             exchange: Exchange::new(effort),
             said: Vec::new(),
         };
-        told.all(&[
-            Event::Start(asked),
-            Event::Chosen(Some(A)),
-            Event::Slot(Taken::Yes),
-        ]);
+        told.all(&[Event::Start(asked), ON_A, Event::Slot(Taken::Yes)]);
         if fresh {
             told.all(&[Event::Lent(Found::Nothing)]);
         }
         told
     };
     let answered = |said: &[Command], failure| said.last() == Some(&Command::Answer(failure));
-    let again = |said: &[Command]| matches!(said.last(), Some(Command::Choose(Some(A))));
+    let again = |said: &[Command]| matches!(said.last(), Some(Command::Choose(NOT_A)));
 
     let mut refused = told(RetryOn::NOTHING, GET, true);
     assert!(answered(refused.on(REFUSED), Failure::ConnectRefused));
@@ -574,7 +585,7 @@ fn only_what_is_named_is_tried_again() {
         Event::Written,
         Event::Expired(Timer::Server),
     ]);
-    let said = reused.all(&[Event::Chosen(Some(B)), Event::Slot(Taken::Yes)]);
+    let said = reused.all(&[ON_B, Event::Slot(Taken::Yes)]);
     assert_eq!(
         said,
         [Command::Connect(B)],

@@ -4,21 +4,14 @@ use crate::decide::balance::column::Seeded;
 use crate::decide::balance::{Algorithm, load_key};
 use crate::policy::{BackendId, Member, Plan, Selector, ServerId, ServerIndex, Spill, Table, Tier};
 use crate::shared::server::Server;
-use crate::shared::table::{Admin, BackendTable, Choice, Entry, Queueing, Source};
+use crate::shared::table::{Admin, BackendTable, Choice, Entry, Source};
 use crate::sync::Arc;
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 
 type Backend = BackendTable<()>;
 
 fn entries(ids: impl IntoIterator<Item = u32>) -> Vec<Entry<()>> {
-    let entry = |id| Entry {
-        server: Arc::new(Server::new(ServerId(id), "app", &format!("s{id}"), 1)),
-        weight: 1,
-        state: Admin::Ready,
-        limit: u32::MAX,
-        queueing: Queueing::default(),
-        prefer_idle: false,
-    };
+    let entry = |id| Entry::new(Arc::new(Server::new(ServerId(id), "app", &format!("s{id}"), 1)));
     ids.into_iter().map(entry).collect()
 }
 
@@ -53,7 +46,7 @@ fn plan(tiers: &[Tier]) -> Plan {
 }
 
 fn pick(table: &Backend, avoid: Option<u16>) -> (Option<u16>, Source) {
-    let Choice { server, source } = table.pick(avoid.map(ServerIndex), &mut Seeded(1));
+    let Choice { server, source, .. } = table.pick(avoid.map(ServerIndex), &mut Seeded(1));
     (server.map(|server| server.0), source)
 }
 
@@ -111,7 +104,7 @@ fn a_full_tier_that_spills_when_down_makes_wait() {
     let table = backend(Algorithm::Random(2), 2).planned(&plan(&tiers));
     assert_eq!(letters(&table, 2), "A-");
     assert_eq!(pick(&table, None), (None, Source::Plan));
-    assert!(table.pick_natively(None, &mut Seeded(1)).is_some());
+    assert!(table.pick_natively(None, None, &mut Seeded(1)).server.is_some());
     let mut drained = table.entries.to_vec();
     drained[0].state = Admin::Drain;
     let table = table.next(Algorithm::Random(2), drained);
@@ -377,7 +370,7 @@ proptest! {
                     let avoid = avoid.map(ServerIndex);
                     let expected = expected(&table, avoid);
                     let loads: Vec<u32> = (0..SERVERS).map(|at| table.served(ServerIndex(at))).collect();
-                    let Choice { server, source } = table.pick(avoid, &mut draw);
+                    let Choice { server, source, .. } = table.pick(avoid, &mut draw);
                     prop_assert_eq!(source == Source::Plan, expected.is_some());
                     let key = |member: &Member| load_key(loads[member.server.at()], u32::from(member.weight));
                     match expected {

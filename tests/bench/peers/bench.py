@@ -138,6 +138,11 @@ for _x in ("native", "same", "plan", "pick", "route"):
     def _f(c, x=_x): c.plugin = x; return forebay(c)
     PEERS["fb_" + _x] = _f
 
+@peer("fb_equal")
+def fb_equal(c):
+    c.opt["forebay"] = 'pool-keep = "equal"\n'
+    return forebay(c)
+
 def metrics(s):
     """A function that sums the samples of a name, with part of a label."""
     with socket.create_connection(("127.0.0.1", s.tls_port), 5) as k:
@@ -504,6 +509,7 @@ SCEN = {
     **{f"loop_close{w}": dict(title=f"accepts per turn: a client connection per request, 512 at a time, {w} workers", conns=512, close=1, threads=w, peers=["forebay", "fb_a4", "fb_a64"]) for w in (1, 2, 4)},
     # policies beside the native balancer: `ka4` with a header more, and the same with 16 servers
     **{f"policy{n}": dict(title=f"policies: keep-alive, {n} servers, 1 KiB, 64 connections, closed loop, 2 threads", n=n, conns=64, header="X-User: 0123456789abcdef", peers=["fb_native", "fb_same", "fb_plan", "fb_pick", "fb_route"]) for n in (4, 16)},
+    **{f"policypin{n}": dict(title=f"the same with one core each: proxy 1 thread on cpu 0, load and servers on cpu 1; {n} servers", n=n, pin=1, conns=64, header="X-User: 0123456789abcdef", peers=["fb_native", "fb_same", "fb_plan", "fb_pick", "fb_route"]) for n in (4, 16)},
     # closed loop, keep-alive both sides
     "ka4":      dict(title="keep-alive, 4 servers, 1 KiB, 64 connections, closed loop, 2 threads", conns=64, peers=ALL),
     "ka1":      dict(title="keep-alive, 1 server, 1 KiB, 64 connections, closed loop, 2 threads", n=1, conns=64, peers=ALL),
@@ -743,14 +749,14 @@ def pool_bed(peer, close_after, low, reuse, wd, threads=16, n=210):
 
 def cmd_history(o):
     """The experiment that HAProxy's pools were tuned by: 16 workers, 210 servers of 1 ms, 9,000 clients; 5 s of warm-up, 10 s measured. `--scen series` prints
-    close-after-5 second by second instead, for 60 s."""
+    close-after-5 second by second instead, for 60 s; `--scen reserve` leaves out the cells without pool-low-conn."""
     import threading
     wd = f"{RUN}/{os.getpid()}"
     peers = o.peers.split(",") if o.peers else ["forebay", "haproxy26"]
     series = o.scen == "series"
     rows = []
     for r in range(1 if series else o.rounds):
-        for ca, low in ((5, 0), (5, 32)) if series else ((0, 0), (0, 32), (5, 0), (5, 32)):
+        for ca, low in ((5, 0), (5, 32)) if series else ((0, 32), (5, 32)) if o.scen == "reserve" else ((0, 0), (0, 32), (5, 0), (5, 32)):
             for peer in peers[r % len(peers):] + peers[:r % len(peers)]:
                 warm, dur = (2.0, 60.0) if series else (5.0, o.dur or 10.0)
                 with Lock():

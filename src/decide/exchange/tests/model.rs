@@ -10,6 +10,8 @@ use proptest::strategy::Just;
 enum Question {
     Server,
     Slot(ServerIndex),
+    Wait(Option<ServerIndex>),
+    Charge,
     Idle,
     Connect,
     Pause,
@@ -40,6 +42,8 @@ struct Driver {
     response_complete: bool,
     end: Option<Command>,
     takes: u32,
+    waits: u32,
+    sent_back: u32,
     lends: u32,
     connects: u32,
     pauses: u32,
@@ -62,6 +66,8 @@ impl Driver {
             response_complete: false,
             end: None,
             takes: 0,
+            waits: 0,
+            sent_back: 0,
             lends: 0,
             connects: 0,
             pauses: 0,
@@ -78,6 +84,14 @@ impl Driver {
             _ if !started => false,
             Event::Chosen(_) => self.question == Some(Question::Server),
             Event::Slot(_) => matches!(self.question, Some(Question::Slot(_))),
+            Event::Granted(server) => match self.question {
+                Some(Question::Wait(place)) => place.is_none_or(|place| place == server),
+                _ => false,
+            },
+            Event::SentBack | Event::Full | Event::NotAdmitted | Event::Expired(Timer::Queue) => {
+                matches!(self.question, Some(Question::Wait(_)))
+            }
+            Event::Charged(_) => self.question == Some(Question::Charge),
             Event::Lent(_) => self.question == Some(Question::Idle),
             Event::Connected | Event::ConnectFailed(_) => self.question == Some(Question::Connect),
             Event::PauseOver => self.question == Some(Question::Pause),
@@ -120,6 +134,8 @@ impl Driver {
                 command,
                 Command::Choose(_)
                     | Command::TakeSlot(_)
+                    | Command::Wait(_)
+                    | Command::Charge
                     | Command::Lend(_)
                     | Command::Connect(_)
                     | Command::Pause
@@ -137,6 +153,8 @@ impl Driver {
     fn enter(&mut self, event: Event) {
         match (event, self.question) {
             (Event::Slot(Taken::Yes), Some(Question::Slot(server))) => self.slot = Some(server),
+            (Event::Granted(server), _) => self.slot = Some(server),
+            (Event::SentBack, _) => self.sent_back += 1,
             (Event::Lent(Found::Idle), _) | (Event::Connected, _) => self.connection = Open::Yes,
             (Event::ConnectFailed(_), _) => self.connection = Open::No,
             (Event::Written, _) => {
@@ -155,6 +173,12 @@ impl Driver {
             event,
             Event::Chosen(_)
                 | Event::Slot(_)
+                | Event::Granted(_)
+                | Event::SentBack
+                | Event::Full
+                | Event::NotAdmitted
+                | Event::Expired(Timer::Queue)
+                | Event::Charged(_)
                 | Event::Lent(_)
                 | Event::Connected
                 | Event::ConnectFailed(_)
@@ -181,6 +205,15 @@ impl Driver {
                 assert_eq!(self.slot, None);
                 self.takes += 1;
                 self.ask(Question::Slot(server));
+            }
+            Command::Wait(place) => {
+                assert_eq!((self.slot, self.connection), (None, Open::No));
+                self.waits += 1;
+                self.ask(Question::Wait(place));
+            }
+            Command::Charge => {
+                assert_eq!((self.slot, self.connection), (None, Open::No), "LB-4");
+                self.ask(Question::Charge);
             }
             Command::ReleaseSlot(server) => assert_eq!(self.slot.take(), Some(server)),
             Command::Lend(server) => {
@@ -251,7 +284,10 @@ impl Driver {
 
     fn check(&self) {
         let (retries, stale) = (u32::from(self.effort.retries), u32::from(self.effort.stale_max));
-        assert!(self.takes <= 1 + retries, "{self:?}");
+        // One choice more after a full queue, and one each time that its server went.
+        let choices = 2 + retries + self.sent_back;
+        assert!(self.takes <= choices, "{self:?}");
+        assert!(self.waits <= choices + 1, "{self:?}");
         assert!(self.pauses <= retries, "{self:?}");
         assert!(self.lends <= 1 + retries + stale, "{self:?}");
         assert!(self.connects <= 2 + retries + stale, "{self:?}");
@@ -268,7 +304,12 @@ fn asked() -> impl Strategy<Value = Asked> {
 
 fn effort() -> impl Strategy<Value = Effort> {
     let causes = (any::<bool>(), any::<bool>(), any::<bool>());
-    (0u8..5, 0u8..4, causes).prop_map(|(retries, stale_max, causes)| {
+    let redispatch = prop_oneof![
+        Just(Redispatch::Never),
+        (0u8..4).prop_map(Redispatch::Every),
+        (0u8..4).prop_map(Redispatch::BeforeEnd),
+    ];
+    (0u8..5, 0u8..4, causes, redispatch).prop_map(|(retries, stale_max, causes, redispatch)| {
         let (conn_failure, empty_response, response_timeout) = causes;
         let retry_on = RetryOn {
             conn_failure,
@@ -279,6 +320,7 @@ fn effort() -> impl Strategy<Value = Effort> {
             retries,
             stale_max,
             retry_on,
+            redispatch,
         }
     })
 }
@@ -291,13 +333,19 @@ fn sayings() -> Vec<Event> {
         Event::BadResponse,
         Event::HeldLost,
     ];
-    sayings.extend([Event::ResponseStarted, Event::Switched, Event::Chosen(None)]);
+    sayings.extend([
+        Event::ResponseStarted,
+        Event::Switched,
+        Event::Chosen(Chosen::Nobody),
+    ]);
+    sayings.extend([Event::SentBack, Event::Full, Event::NotAdmitted]);
+    sayings.push(Event::Charged(Budget::Spent));
     sayings.extend([
         Event::Slot(Taken::Refused),
         Event::Start(GET),
         Event::Start(UPLOAD),
     ]);
-    sayings.extend([Timer::Client, Timer::Server, Timer::Tunnel].map(Event::Expired));
+    sayings.extend([Timer::Client, Timer::Queue, Timer::Server, Timer::Tunnel].map(Event::Expired));
     let afterwards = [Afterwards::Reusable, Afterwards::Ended, Afterwards::ExcessData];
     sayings.extend(afterwards.map(Event::ResponseComplete));
     let failures = [
@@ -307,7 +355,12 @@ fn sayings() -> Vec<Event> {
     ];
     sayings.extend(failures.map(Event::ConnectFailed));
     for _ in 0..6 {
-        sayings.extend([0, 1, 2].map(|server| Event::Chosen(Some(ServerIndex(server)))));
+        for server in [0, 1, 2].map(ServerIndex) {
+            let bonds = [Bond::Loose, Bond::Preferred, Bond::Tied];
+            sayings.extend(bonds.map(|bond| Event::Chosen(Chosen::Server(server, bond))));
+            sayings.push(Event::Granted(server));
+        }
+        sayings.extend([Event::Chosen(Chosen::Anyone), Event::Charged(Budget::Allows)]);
         sayings.extend([Event::Slot(Taken::Yes), Event::Slot(Taken::Yes), Event::PauseOver]);
         sayings.extend([Found::Idle, Found::Nothing].map(Event::Lent));
         sayings.extend([

@@ -7,10 +7,12 @@ use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-const ONE_OF_EACH: Effort = Effort {
-    retries: 1,
+/// The second retry is the one that leaves a server.
+const FEW: Effort = Effort {
+    retries: 2,
     stale_max: 1,
     retry_on: RetryOn::USUAL,
+    redispatch: Redispatch::USUAL,
 };
 
 /// Every event; the balancer may answer with the server that the exchange is about, or with another.
@@ -23,8 +25,15 @@ fn events(exchange: &Exchange) -> Vec<Event> {
             events.push(Event::Start(Asked { idempotent, arrival }));
         }
     }
-    events.extend([Some(it), Some(other), None].map(Event::Chosen));
+    for bond in [Bond::Loose, Bond::Preferred, Bond::Tied] {
+        events.push(Event::Chosen(Chosen::Server(it, bond)));
+    }
+    events.push(Event::Chosen(Chosen::Server(other, Bond::Loose)));
+    events.extend([Chosen::Anyone, Chosen::Nobody].map(Event::Chosen));
     events.extend([Taken::Yes, Taken::Refused].map(Event::Slot));
+    events.extend([it, other].map(Event::Granted));
+    events.extend([Event::SentBack, Event::Full, Event::NotAdmitted]);
+    events.extend([Budget::Allows, Budget::Spent].map(Event::Charged));
     events.extend([Found::Idle, Found::Nothing].map(Event::Lent));
     events.push(Event::Connected);
     let failures = [
@@ -48,7 +57,7 @@ fn events(exchange: &Exchange) -> Vec<Event> {
         Event::ClientGone,
         Event::BadRequest,
     ]);
-    events.extend([Timer::Client, Timer::Server, Timer::Tunnel].map(Event::Expired));
+    events.extend([Timer::Client, Timer::Queue, Timer::Server, Timer::Tunnel].map(Event::Expired));
     events
 }
 
@@ -56,17 +65,23 @@ fn events(exchange: &Exchange) -> Vec<Event> {
 fn subject(exchange: &Exchange) -> Option<ServerIndex> {
     match exchange.server {
         ServerSide::Choosing(Some(Failed { server, .. }))
+        | ServerSide::Waiting(None, Some(Failed { server, .. }))
+        | ServerSide::Waiting(Some(server), _)
+        | ServerSide::Charging(Failed { server, .. }, _)
         | ServerSide::Taking(server)
         | ServerSide::Lending(server)
         | ServerSide::Connecting(server)
         | ServerSide::Pausing(server)
         | ServerSide::Holding(server, _) => Some(server),
-        ServerSide::Unasked | ServerSide::Choosing(None) | ServerSide::Released => None,
+        ServerSide::Unasked
+        | ServerSide::Choosing(None)
+        | ServerSide::Waiting(None, None)
+        | ServerSide::Released => None,
     }
 }
 
 fn reachable() -> Vec<Exchange> {
-    let mut found = vec![Exchange::new(ONE_OF_EACH)];
+    let mut found = vec![Exchange::new(FEW)];
     let mut known: BTreeSet<String> = found.iter().map(|exchange| format!("{exchange:?}")).collect();
     let mut at = 0;
     while at < found.len() {
@@ -95,6 +110,16 @@ fn phase(exchange: &Exchange) -> Phase {
         ServerSide::Choosing(None) => "Choosing".to_owned(),
         ServerSide::Choosing(Some(failed)) if failed.wait => "Choosing again, with a pause".to_owned(),
         ServerSide::Choosing(Some(_)) => "Choosing again, at once".to_owned(),
+        ServerSide::Waiting(None, None) => "Waiting".to_owned(),
+        ServerSide::Waiting(None, Some(failed)) if failed.wait => {
+            "Waiting again, in place of a pause".to_owned()
+        }
+        ServerSide::Waiting(None, Some(_)) => "Waiting again".to_owned(),
+        ServerSide::Waiting(Some(_), _) => "Waiting for one".to_owned(),
+        ServerSide::Charging(failed, failure) => {
+            let pause = if failed.wait { "with a pause" } else { "at once" };
+            format!("Charging, {pause}, or {failure:?}")
+        }
         ServerSide::Holding(_, lease) => format!("{lease:?}, response {:?}", exchange.response),
         other => format!("{other:?}")
             .split('(')
@@ -120,6 +145,13 @@ fn facts(exchange: &Exchange) -> Facts {
         fact(exchange.fresh_only, "fresh only", "idle too"),
         fact(exchange.retries_left > 0, "retries left", "no retry left"),
         fact(exchange.stale_left > 0, "stale left", "no stale left"),
+        fact(exchange.tie == Tie::Kept, "tie kept", "tie forgotten"),
+        fact(exchange.retries_left == FEW.retries, "first retry", "last retry"),
+        match exchange.bond {
+            Bond::Loose => "loose",
+            Bond::Preferred => "preferred",
+            Bond::Tied => "tied",
+        },
     ])
 }
 
@@ -164,55 +196,61 @@ type Facts = BTreeSet<&'static str>;
 
 /// What the event at this place leads to in a phase, and in which cases.
 fn outcomes(members: &[Exchange], at: usize) -> BTreeMap<Option<String>, Vec<Facts>> {
-    let mut outcomes: BTreeMap<Option<String>, Vec<Facts>> = BTreeMap::new();
+    let mut outcomes: BTreeMap<Option<String>, BTreeSet<Facts>> = BTreeMap::new();
     for exchange in members {
         let outcome = outcome(exchange, events(exchange)[at]);
-        outcomes.entry(outcome).or_default().push(facts(exchange));
+        outcomes.entry(outcome).or_default().insert(facts(exchange));
     }
-    outcomes
+    let listed = |(outcome, cases): (_, BTreeSet<Facts>)| (outcome, cases.into_iter().collect());
+    outcomes.into_iter().map(listed).collect()
 }
 
 /// The fewest facts that tell `cases` from `others`; several sets of them where one is not enough.
 fn when(cases: &[Facts], others: &[&Facts]) -> Vec<Facts> {
-    let mut candidates: Vec<Facts> = cases.iter().flat_map(subsets).collect();
-    candidates.sort_by_key(|facts| (facts.len(), facts.clone()));
-    candidates.dedup();
-    candidates.retain(|facts| !others.iter().any(|other| facts.is_subset(other)));
-    let covered = |chosen: &[Facts]| {
-        cases
-            .iter()
-            .filter(|case| chosen.iter().any(|facts| facts.is_subset(case)))
-            .count()
+    // Sets as bits, the first name highest: so that shorter sets, then earlier names come first.
+    let names: BTreeSet<&'static str> = cases.iter().flatten().copied().collect();
+    let bits = |facts: &Facts| -> u32 {
+        let bit = |(at, name): (u32, &&str)| if facts.contains(*name) { 1 << (31 - at) } else { 0 };
+        (0..).zip(&names).map(bit).sum()
     };
-    let mut chosen: Vec<Facts> = Vec::new();
+    let others: Vec<u32> = others.iter().map(|other| bits(other)).collect();
+    let mut left: Vec<u32> = cases.iter().map(bits).collect();
+    let mut candidates: Vec<u32> = left.iter().flat_map(|case| subsets(*case)).collect();
+    candidates.sort_by_key(|facts| (facts.count_ones(), !facts));
+    candidates.dedup();
+    candidates.retain(|facts| !others.iter().any(|other| facts & other == *facts));
+    let all = left.clone();
+    let mut chosen: Vec<u32> = Vec::new();
     for facts in candidates {
-        let before = covered(&chosen);
-        chosen.push(facts);
-        if covered(&chosen) == before {
-            chosen.pop();
+        let before = left.len();
+        left.retain(|case| facts & case != facts);
+        if left.len() < before {
+            chosen.push(facts);
         }
     }
-    assert_eq!(covered(&chosen), cases.len(), "a hidden fact decides");
+    assert!(left.is_empty(), "a hidden fact decides");
     for at in (0..chosen.len()).rev() {
         let facts = chosen.remove(at);
-        if covered(&chosen) < cases.len() {
+        let covered = |case: &u32| chosen.iter().any(|facts| facts & case == *facts);
+        if !all.iter().all(covered) {
             chosen.insert(at, facts);
         }
     }
-    chosen
+    let named = |facts: u32| {
+        let of = names
+            .iter()
+            .zip(0..)
+            .filter(|(_, at)| facts & 1 << (31 - at) != 0);
+        of.map(|(name, _)| *name).collect()
+    };
+    chosen.into_iter().map(named).collect()
 }
 
-fn subsets(facts: &Facts) -> Vec<Facts> {
-    (0..1u32 << facts.len())
-        .map(|mask| {
-            facts
-                .iter()
-                .enumerate()
-                .filter(|(at, _)| mask & 1 << at != 0)
-                .map(|(_, fact)| *fact)
-                .collect()
-        })
-        .collect()
+/// Every subset of some bits.
+fn subsets(bits: u32) -> impl Iterator<Item = u32> {
+    std::iter::successors(Some(bits), move |subset| {
+        (*subset > 0).then(|| (subset - 1) & bits)
+    })
 }
 
 #[test]

@@ -12,12 +12,8 @@ const NOBODY: [u64; 0] = [];
 
 fn entry(id: u32, limit: u32) -> Entry<()> {
     Entry {
-        server: Arc::new(Server::new(ServerId(id), "app", &format!("s{id}"), 1)),
-        weight: 1,
-        state: Admin::Ready,
         limit,
-        queueing: Queueing::default(),
-        prefer_idle: false,
+        ..Entry::new(Arc::new(Server::new(ServerId(id), "app", &format!("s{id}"), 1)))
     }
 }
 
