@@ -130,21 +130,32 @@ fn beside(other: impl Fn(&mut Grants) + Send + Sync, measured: impl FnOnce()) {
 /// Counts who finds it held.
 struct Counted<T> {
     lock: Mutex<T>,
-    waited: AtomicU64,
+    waited: Waited,
+}
+
+#[derive(Default)]
+struct Waited {
+    times: AtomicU64,
+    nanos: AtomicU64,
 }
 
 impl<T> Counted<T> {
     fn new(value: T) -> Self {
         Counted {
             lock: Mutex::new(value),
-            waited: AtomicU64::new(0),
+            waited: Waited::default(),
         }
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
         let mut held = self.lock.try_lock().unwrap_or_else(|| {
-            self.waited.fetch_add(1, Ordering::Relaxed);
-            self.lock.lock()
+            let begun = Instant::now();
+            let held = self.lock.lock();
+            self.waited.times.fetch_add(1, Ordering::Relaxed);
+            self.waited
+                .nanos
+                .fetch_add(begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            held
         });
         act(&mut held)
     }
@@ -156,7 +167,8 @@ struct Desks {
     balancer: Counted<Loads>,
     queue: Counted<Places>,
     both: Counted<(Loads, Places)>,
-    bell: UnixStream,
+    /// Of each worker that is woken.
+    bells: [UnixStream; 2],
 }
 
 type Loads = BTreeSet<(u64, u16)>;
@@ -177,15 +189,16 @@ enum Locks {
 fn contended(_: &mut Criterion) {
     const ROUNDS: usize = 5;
     for locks in [Locks::Own, Locks::Shared, Locks::WakeUnder].repeat(ROUNDS) {
-        let (bell, reader) = UnixStream::pair().expect("two descriptors");
+        let [(first, one), (second, other)] = [(); 2].map(|()| UnixStream::pair().expect("two descriptors"));
         let desks = Desks {
             balancer: Counted::new((0..100).map(|server| (0, server)).collect()),
             queue: Counted::new(places()),
             both: Counted::new(((0..100).map(|server| (0, server)).collect(), places())),
-            bell,
+            bells: [first, second],
         };
-        let sleeper =
-            std::thread::spawn(move || while (&reader).read(&mut [0; 4096]).is_ok_and(|read| read > 0) {});
+        let sleepers = [one, other].map(|reader| {
+            std::thread::spawn(move || while (&reader).read(&mut [0; 4096]).is_ok_and(|read| read > 0) {})
+        });
         let begun = Instant::now();
         let shared = &desks;
         std::thread::scope(|scope| {
@@ -194,14 +207,23 @@ fn contended(_: &mut Criterion) {
             }
         });
         let each = begun.elapsed().as_nanos() as u64 / REQUESTS;
-        let waits = [&desks.balancer.waited, &desks.queue.waited, &desks.both.waited];
-        let waits: u64 = waits.iter().map(|number| number.load(Ordering::Relaxed)).sum();
+        let sum = |of: fn(&Waited) -> &AtomicU64| {
+            let all = [&desks.balancer.waited, &desks.queue.waited, &desks.both.waited];
+            all.map(|waited| of(waited).load(Ordering::Relaxed))
+                .iter()
+                .sum::<u64>() as f64
+                / (2 * REQUESTS) as f64
+        };
         println!(
-            "queue/contended {locks:?}: {:.1} contended acquisitions per 1,000 requests, {each} ns a request",
-            waits as f64 * 500.0 / REQUESTS as f64
+            "queue/contended {locks:?}: {:.1} contended acquisitions per 1,000 requests, {:.0} ns a request at locks of \
+             {each} in all",
+            sum(|waited| &waited.times) * 1000.0,
+            sum(|waited| &waited.nanos),
         );
         drop(desks);
-        sleeper.join().expect("it ends with the other half");
+        for sleeper in sleepers {
+            sleeper.join().expect("it ends with the other half");
+        }
     }
 }
 
@@ -234,20 +256,20 @@ impl Desks {
                 self.queue.with(|places| places.insert(key, waiter));
                 black_box(self.queue.with(Places::pop_first));
                 self.balancer.with(correct);
-                self.wake();
+                self.wake(worker);
             }
             Locks::Shared => {
                 self.both.with(|(loads, _)| pick(loads));
                 self.both.with(|(_, places)| places.insert(key, waiter));
                 black_box(self.both.with(|(_, places)| places.pop_first()));
                 self.both.with(|(loads, _)| correct(loads));
-                self.wake();
+                self.wake(worker);
             }
             Locks::WakeUnder => {
                 self.balancer.with(pick);
                 self.queue.with(|places| places.insert(key, waiter));
                 black_box(self.queue.with(|places| {
-                    self.wake();
+                    self.wake(worker);
                     places.pop_first()
                 }));
                 self.balancer.with(correct);
@@ -255,8 +277,10 @@ impl Desks {
         }
     }
 
-    fn wake(&self) {
-        (&self.bell).write_all(&[1]).expect("somebody reads");
+    fn wake(&self, worker: u64) {
+        (&self.bells[worker as usize])
+            .write_all(&[1])
+            .expect("somebody reads");
     }
 }
 

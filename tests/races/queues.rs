@@ -10,7 +10,7 @@ use forebay::policy::{BackendId, ServerId, ServerIndex, Table, WorkerId};
 use forebay::shared::queue::{Grants, Outcome, Rank, Waiter};
 use forebay::shared::server::Server;
 use forebay::shared::table::{Admin, BackendTable, Entry, Waiting};
-use forebay::sync::Arc;
+use forebay::sync::{self, Arc};
 // What the test writes down is no part of the interleavings.
 use parking_lot::Mutex;
 
@@ -18,7 +18,8 @@ type Backend = BackendTable<()>;
 
 /// A table, those who hold slots of it, and those who wait.
 struct Scene {
-    table: Mutex<Arc<Backend>>,
+    /// Where it is published.
+    table: sync::Mutex<Arc<Backend>>,
     guests: Mutex<Vec<Guest>>,
     came: Mutex<u64>,
     told: Mutex<Vec<u64>>,
@@ -57,7 +58,7 @@ impl Scene {
             }
         }
         Scene {
-            table: Mutex::new(Arc::new(table)),
+            table: sync::Mutex::new(Arc::new(table)),
             guests: Mutex::default(),
             came: Mutex::default(),
             told: Mutex::default(),
@@ -77,11 +78,20 @@ impl Scene {
             Some(server) => table.take(server).then_some(server),
             // As a balancer does: by one look at each.
             None if table.is_queued() => None,
-            None => servers(&*table).find(|server| table.take(*server)),
+            None => servers(&*table).find(|server| table.usable(*server) && table.take(*server)),
         };
         match taken {
             Some(server) => self.held.lock().push(table.at(server).server.id),
             None => self.wait(&table, place),
+        }
+    }
+
+    /// The beginning of a worker's turn.
+    fn turn(&self, before: &Arc<Backend>) {
+        let (table, mut grants) = (self.table(), Grants::new());
+        if !Arc::ptr_eq(before, &table) {
+            table.look(&mut grants);
+            self.tell(&table, grants);
         }
     }
 
@@ -356,6 +366,28 @@ fn the_last_server_goes_while_one_enters() {
                 .all(|guest| guest.waiter.outcome().is_some()),
             "nobody waits for nothing"
         );
+        scene.end();
+    });
+}
+
+/// a server comes up while one enters with the table of before, which does not know it. Its worker takes the new
+/// table up, and looks.
+#[test]
+fn a_server_that_comes_while_one_enters() {
+    explore_to(LONG, || {
+        let scene = Arc::new(Scene::full(1));
+        scene.replace(|entries| {
+            entries.push(entry(1, 1));
+            entries[1].state = Admin::Maint;
+        });
+        together(&scene, 2, |scene, number| match number {
+            0 => scene.replace(|entries| entries[1].state = Admin::Ready),
+            _ => {
+                let before = scene.table();
+                scene.come(None);
+                scene.turn(&before);
+            }
+        });
         scene.end();
     });
 }

@@ -150,9 +150,16 @@ fn who_waits_for_a_server_looks_for_its_slot() {
 fn nobody_overtakes() {
     let table = full(&[2]);
     let place = wait(&table, Some(0), 0, 1);
-    assert!(!table.take(at(0)));
-    assert_eq!(release(&table, 0), [1]);
-    assert_eq!((granted(&place), occupied(&table, 0)), (Some(0), (2, 0)));
+    let mut raised = table.entries.to_vec();
+    raised[0].limit = 3;
+    let (next, mut grants) = (table.next(table.algorithm(), raised), Grants::new());
+    assert!(!next.take(at(0)), "it is free, and not for who comes now");
+    next.look(&mut grants);
+    assert_eq!((told_of(&mut grants), granted(&place)), (vec![1], Some(0)));
+    assert_eq!(
+        (release(&next, 0), next.take(at(0)), next.take(at(0))),
+        (vec![], true, false)
+    );
 }
 
 /// who gives up takes no slot; who was granted one in the meantime gives it back.
