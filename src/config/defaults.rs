@@ -91,7 +91,7 @@ pub const BALANCE: &str = "random";
 pub const RANDOM_DRAWS: u8 = 2;
 /// What the draws of `random` may be. Beyond a few more draws only cost time.
 pub const RANDOM_DRAWS_RANGE: RangeInclusive<u64> = 1..=16;
-/// How hashes are mapped to servers (LB-42; decision 0006).
+/// How hashes are mapped to servers (LB-42; decision 0010).
 pub const HASH_TYPE: &str = "consistent";
 /// What `bound` may be, in percent of a server's part (LB-43).
 pub const HASH_BOUND_RANGE: RangeInclusive<u64> = 101..=10_000;

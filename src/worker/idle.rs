@@ -91,12 +91,21 @@ impl Worker {
         Some((entry.figures(home.index), delay))
     }
 
-    /// Closes the oldest idle connection of a server (POOL-50).
-    pub(super) fn evict(&mut self, id: ServerId) {
-        if let Some(evicted) = self.server(id).pool.evict(self.id) {
-            self.close_evicted(id, evicted);
-            self.server(id).pool.total().closed();
-        }
+    /// Closes the oldest idle connection of a server (POOL-50); `false` if none could be had.
+    pub(super) fn evict(&mut self, id: ServerId) -> bool {
+        let Some(evicted) = self.server(id).pool.evict(self.id) else {
+            return false;
+        };
+        self.close_evicted(id, evicted);
+        self.server(id).pool.total().closed();
+        true
+    }
+
+    /// Closes an idle connection of any server, for its descriptor; `false` if none could be had.
+    #[cold]
+    pub(super) fn make_room(&mut self) -> bool {
+        let ids: Vec<ServerId> = self.servers.iter().flatten().map(|server| server.id).collect();
+        ids.into_iter().any(|id| self.evict(id))
     }
 
     /// Counts a connection that is about to be opened to a server, of which there may be so many (POOL-51).

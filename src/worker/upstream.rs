@@ -11,6 +11,7 @@ use crate::net::{Connection, Key, Kind, Stream, Token};
 use crate::policy::{Fresh, ServerId, ServerIndex, WorkerId};
 use crate::shared::key::PoolKey;
 use crate::shared::pool::Found;
+use std::net::IpAddr;
 
 impl Worker {
     /// Takes an idle connection of this server for an exchange, if there is one that may be used (POOL-10).
@@ -185,8 +186,7 @@ impl Worker {
             return self.connect_failed(exchange, index, ConnectFailure::Local);
         }
         self.server(id).pool.need.opened();
-        let live = self.exchanges.get(exchange).expect("looked up above");
-        let opened = Stream::connect(&self.backend(live).addresses[index.at()], source);
+        let opened = self.open(exchange, index, source);
         self.server_statistics(exchange, index, |statistics| {
             statistics.opened(reason);
         });
@@ -224,6 +224,19 @@ impl Worker {
                 pool.total().closed();
                 self.connect_failed(exchange, index, local_or_remote(&error));
             }
+        }
+    }
+
+    /// Begins a connection. Where descriptors have run out altogether, which POOL-50 prevents only as far as server
+    /// connections do it, an idle one makes room.
+    fn open(&mut self, exchange: Key, index: ServerIndex, source: Option<IpAddr>) -> std::io::Result<Stream> {
+        let begin = |worker: &Worker| {
+            let live = worker.exchanges.get(exchange).expect("it asked for it");
+            Stream::connect(&worker.backend(live).addresses[index.at()], source)
+        };
+        match begin(self) {
+            Err(error) if no_descriptor(&error) && self.make_room() => begin(self),
+            opened => opened,
         }
     }
 
@@ -321,6 +334,11 @@ pub(super) fn token(home: Key) -> Token {
         kind: Kind::Server,
         key: home,
     }
+}
+
+fn no_descriptor(error: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 /// Whether a connect failed here or there (RT-5).

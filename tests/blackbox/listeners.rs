@@ -1,6 +1,8 @@
 //! Where clients come from: IPv4, IPv6, Unix; which workers accept; what happens when descriptors run out.
 
-use crate::kit::{Address, Client, Origin, PATIENCE, Proxy, Setup, Signal, eventually, get, metrics, plain};
+use crate::kit::{
+    Address, Client, Exchange, Gate, Origin, PATIENCE, Proxy, Setup, Signal, eventually, get, metrics, plain,
+};
 use std::time::{Duration, Instant};
 
 /// Several addresses of one listener, among them IPv6, each printed once bound.
@@ -123,6 +125,52 @@ fn descriptors_may_run_out() {
         "{:?}",
         free.elapsed()
     );
+}
+
+/// Where clients have taken the descriptors, which POOL-50 does not see, an idle connection is given up for a request
+/// that needs one.
+#[test]
+fn idle_connections_make_room() {
+    const LIMIT: usize = 64;
+    let gate = Gate::default();
+    let held = {
+        let gate = gate.clone();
+        Origin::start(move |exchange: &mut Exchange| {
+            gate.wait();
+            plain(exchange);
+        })
+    };
+    let other = Origin::start(plain);
+    let setup = Setup::before(&held)
+        .workers(1)
+        .process("pool-low-fd-ratio = 100\npool-high-fd-ratio = 100")
+        .route("match = { path = \"/other\" }\nbackend = \"other\"")
+        .more(&format!("[backend.other]\nservers = [\"{}\"]", other.address()));
+    let proxy = Proxy::start_with_descriptors(&setup, LIMIT as u32);
+    let mut clients: Vec<Client> = Vec::new();
+    while proxy.descriptors() + 2 <= LIMIT {
+        let mut client = Client::of(&proxy);
+        client.send(get("/held"));
+        clients.push(client);
+        gate.reached(clients.len());
+    }
+    assert!(clients.len() > 5, "{} clients", clients.len());
+    let spare = (proxy.descriptors() < LIMIT).then(|| {
+        let mut client = Client::of(&proxy);
+        client.send("GET /never HTTP/1.1\r\n");
+        client
+    });
+    eventually("no descriptor is left", || {
+        (proxy.descriptors() == LIMIT).then_some(())
+    });
+    gate.open();
+    for client in &mut clients {
+        assert_eq!(client.response("GET").status, 200);
+    }
+    assert_eq!(proxy.descriptors(), LIMIT, "all were kept");
+    assert_eq!(clients[0].get("/other").status, 200);
+    assert_eq!(other.seen().len(), 1);
+    drop(spare);
 }
 
 /// SCH-8: connections are spread over the workers; no worker has all of them.

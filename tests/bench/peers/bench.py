@@ -99,7 +99,7 @@ for _v in ("haproxy35", "haproxy26"):
 
 @peer("forebay")
 def forebay(c):
-    """Configured after src/manual/configuration.md."""
+    """Configured after src/manual/configuration.md. The ratios are of server connections alone: 9,000 clients have the rest of 20,000 descriptors."""
     low = re.search(r"pool-low-conn (\d+)", c.srv_opt)
     bal = {"rr": '"roundrobin"', "leastconn": '"leastconn"', "random": '"random"'}[c.algo]
     pol = policy(c) if c.plugin else None                    # every policy pair has the metrics on, for the calls
@@ -109,8 +109,8 @@ def forebay(c):
 workers = {c.threads}
 log = {{ to = "none" }}
 {f'metrics = "127.0.0.1:{c.tls_port}"' if c.plugin or c.opt.get("metrics") else ""}
-pool-low-fd-ratio = 90
-pool-high-fd-ratio = 95
+pool-low-fd-ratio = 45
+pool-high-fd-ratio = 50
 [[listen]]
 bind = "127.0.0.1:{c.port}"
 backend = "b"
