@@ -6,9 +6,9 @@
 //! A worker accepts a client ([`worker`]), reads a head and parses it once ([`http1`]); the routes choose a backend or
 //! an answer ([`decide::route`]); the backend's balancer chooses a server ([`decide::balance`], [`shared::table`]); the
 //! request takes a slot ([`shared::slots`]) or waits for one ([`shared::queue`]), and is lent an idle connection, or a new
-//! one is opened ([`shared::pool`]); head and body go both ways; the slot is passed on, the connection parked or closed ([`decide::reuse`]), the request
-//! counted and logged ([`observe`]). Which step follows which, and what happens when a server dies in the middle, is one
-//! pure state machine that reads as that list: [`decide::exchange`].
+//! one is opened ([`shared::pool`]); head and body go both ways; the slot is passed on, the connection parked or closed
+//! ([`decide::reuse`]), the request counted and logged ([`observe`]). Which step follows which, and what happens when a
+//! server dies in the middle, is one pure state machine that reads as that list: [`decide::exchange`].
 //!
 //! # The code map
 //!
