@@ -75,9 +75,10 @@ pub trait Table {
     fn waiting(&self, server: ServerIndex) -> u32;
     /// The most streams that may hold a slot; `u32::MAX` where there is no limit.
     fn limit(&self, server: ServerIndex) -> u32;
-    /// How many may wait in the server's own queue (`maxqueue`); 0 where nothing is said.
-    fn queue_max(&self, _: ServerIndex) -> u32 {
-        0
+    /// The most streams that may wait in the server's own queue (`maxqueue`, Q-5); `None` without a limit: then only who
+    /// is tied to the server waits there (LB-21).
+    fn queue_max(&self, _: ServerIndex) -> Option<u32> {
+        None
     }
     /// Whether it is to be preferred among equals: a connection to it is idle, or that does not matter
     /// (`prefer-idle`).

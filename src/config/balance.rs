@@ -260,6 +260,10 @@ fn otherwise(fields: &Fields<'_>, report: &mut Report) -> Otherwise {
         DeValue::Table(table) => {
             let inner = table_of("else", table, value, EXPECTED_ELSE, report);
             let draws = inner.given_integer("random", report);
+            if table.len() != 1 || draws.is_none() && inner.raw("random").is_none() {
+                let found = "`else` is a table of something else than `random`";
+                report.wrong(value.span(), found, EXPECTED_ELSE, "");
+            }
             draws.map(|(draws, _)| Balance::Random(draws as u8)) // at most 16 by its range
         }
         other => {

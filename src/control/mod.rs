@@ -62,6 +62,8 @@ pub struct Control {
     loader: Option<Arc<dyn Loader>>,
     workers: u16,
     changed: Condvar,
+    /// How often something changed: who looked before it did does not wait.
+    changes: AtomicU64,
     /// Held for the whole of a reload: they come one after the other. Before `state`, which is held for parts of it.
     reloading: Mutex<()>,
     state: Mutex<Steering>,
@@ -140,6 +142,7 @@ impl Control {
             loader: parts.loader,
             workers,
             changed: Condvar::new(),
+            changes: AtomicU64::new(0),
             reloading: Mutex::new(()),
             state: Mutex::new(Steering {
                 registry,
@@ -160,12 +163,24 @@ impl Control {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Waits for a reload, a command or the end, at most so long.
-    pub(self) fn wait_for_change(&self, longest: Duration) {
+    /// Waits for a reload, a command or the end, at most so long; not at all if there was one since [`Self::changes`] said
+    /// `seen`.
+    pub(self) fn wait_for_change(&self, longest: Duration, seen: u64) {
         let mut state = self.state.lock();
-        if !self.is_stopping() {
+        if !self.is_stopping() && self.changes() == seen {
             self.changed.wait_for(&mut state, longest);
         }
+    }
+
+    /// How many changes there were.
+    pub(self) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// After the change; what changes the state does so under its lock until here.
+    fn tell_of_change(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_all();
     }
 
     /// Frees the code of policies that were replaced and that no worker uses any more; tells whether some still are.
@@ -290,7 +305,7 @@ impl Control {
         self.process.set_sharing(config.process.pool_sharing);
         state.config = config;
         state.bound = now_bound;
-        self.changed.notify_all();
+        self.tell_of_change();
         self.wake_all();
         Ok(new_bound)
     }
@@ -331,14 +346,14 @@ impl Control {
         self.stopping.store(true, Ordering::Relaxed);
         // After this, no reload gives out another socket: it looks at the flag under the same lock.
         drop(self.state.lock());
-        self.changed.notify_all();
+        self.tell_of_change();
         self.tell_all(|| Order::Drain);
     }
 
     /// Ends everything at once.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
-        self.changed.notify_all();
+        self.tell_of_change();
         self.tell_all(|| Order::Stop);
     }
 
@@ -465,7 +480,7 @@ impl Control {
             .slow_start;
         registry.decide(backend, server, decision, slow_start)?;
         self.publish_anew(&mut steering);
-        self.changed.notify_all();
+        self.tell_of_change();
         Ok(())
     }
 }

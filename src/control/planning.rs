@@ -76,11 +76,12 @@ impl Planning {
     /// Plans until the process stops.
     pub fn run(mut self) {
         while !self.control.is_stopping() {
+            let seen = self.control.changes();
             let next = self.turn();
             let wait = next
                 .saturating_duration_since(Instant::now())
                 .max(PUBLICATION_MIN);
-            self.control.wait_for_change(wait);
+            self.control.wait_for_change(wait, seen);
         }
     }
 
@@ -169,6 +170,7 @@ impl Seat {
         let shows = plan.is_some() || due && asked != Asked::Connections && self.picks();
         (shows || wishes.is_some()).then(|| News {
             backend: backend.to_owned(),
+            shown: self.shown,
             plan,
             wishes,
             latencies: (asked != Asked::Connections).then(|| self.readings.latencies()),

@@ -13,7 +13,7 @@ use crate::decide::settings::BackendSettings;
 use crate::net::{Address, Connection};
 use crate::policy::{BackendId, Columns, Plan, ServerId, ServerIndex, Shown, State, Table};
 use crate::shared::generation::{
-    BackendEntry, BackendPolicy, Generation, ListenerEntry, ListenerId, ShownTable,
+    AttachedPolicy, BackendEntry, BackendPolicy, Generation, ListenerEntry, ListenerId, ShownTable,
 };
 use crate::shared::key::{KeySecret, Parts, PoolKey};
 use crate::shared::server::Server;
@@ -47,6 +47,8 @@ struct KnownBackend {
     servers_generation: u64,
     /// The plan at work, and the servers that its indices mean.
     plan: Option<(Plan, Vec<ServerId>)>,
+    /// Whose plan the table has.
+    planner: Option<Arc<AttachedPolicy>>,
     /// What a plan wants of the connections to its servers; empty without one.
     wishes: BTreeMap<ServerId, Wishes>,
     /// Smoothed latencies in µs, by name, as they were last shown.
@@ -77,6 +79,8 @@ pub enum Decision {
 /// What the planner thread has found out about a backend.
 pub(super) struct News {
     pub(super) backend: String,
+    /// The servers that were shown, by [`Registry::servers_generation`]: of others the plan knows nothing.
+    pub(super) shown: u64,
     /// A new plan, or none from now on; the outer `None` where nothing changes.
     pub(super) plan: Option<Option<Plan>>,
     /// What is wanted of connections from now on, nothing if empty; `None` where nothing changes.
@@ -180,7 +184,7 @@ impl Registry {
             Decision::State(state) => {
                 let former = changed.state.replace(state).unwrap_or(Admin::Ready);
                 match (former, state, slow_start) {
-                    (Admin::Maint, Admin::Ready, Some(whole)) => {
+                    (Admin::Maint, Admin::Ready | Admin::Drain, Some(whole)) => {
                         self.ramps.begin(server.id, whole, Instant::now());
                     }
                     (_, Admin::Maint, _) => self.ramps.end(server.id),
@@ -221,6 +225,7 @@ impl Registry {
                 statistics: Arc::new(PerWorker::new(workers, BackendStatistics::default)),
                 servers_generation: 0,
                 plan: None,
+                planner: None,
                 wishes: BTreeMap::new(),
                 latencies: BTreeMap::new(),
                 zones: Vec::new(),
@@ -236,6 +241,7 @@ impl Registry {
             let maxconn = changed.maxconn.or(server.limits.max);
             entries.push(Entry {
                 weight: changed.weight.unwrap_or(server.weight),
+                configured_weight: Some(server.weight),
                 state: changed.state.unwrap_or(Admin::Ready),
                 limit: maxconn.unwrap_or(u32::MAX),
                 queueing: Queueing {
@@ -257,13 +263,22 @@ impl Registry {
         };
         let at_backend = |policy| policies.at(&config.policy(policy).name, Kind::Backend, &backend.name);
         let attached = backend.policy.and_then(at_backend);
-        // A plan goes on over a change of states or settings, as long as its indices mean the same servers.
-        match known.plan.take() {
-            Some((plan, servers)) if attached.is_some() && servers == ids(&table) => {
-                table = table.planned(&plan);
-                known.plan = Some((plan, servers));
+        let is_planner = |planner: &Arc<AttachedPolicy>| {
+            let now = attached.as_ref();
+            now.is_some_and(|attached| Arc::ptr_eq(attached, planner))
+        };
+        if !known.planner.as_ref().is_some_and(is_planner) {
+            // The plan goes with its policy: nobody would watch its lifetime.
+            (known.plan, known.planner) = (None, None);
+            if table.plan().is_some() {
+                table = table.unplanned();
             }
-            _ => {}
+        }
+        // A plan goes on over a change of states or settings, as long as its indices mean the same servers.
+        if let Some((plan, servers)) = &known.plan
+            && *servers == ids(&table)
+        {
+            table = table.planned(plan);
         }
         let reuse_policy = backend.reuse_policy.and_then(at_backend);
         let queue_policy = backend.queue_policy.and_then(at_backend);
@@ -350,13 +365,16 @@ impl KnownBackend {
     /// Puts news of this backend into its entry of the next generation.
     fn take_up(&mut self, news: &News, entry: &mut BackendEntry<Connection, Address>) {
         match &news.plan {
+            // Its indices mean servers that are others by now; who made it is asked anew.
+            Some(Some(_)) if news.shown != self.servers_generation => {}
             Some(Some(plan)) => {
                 entry.table = Arc::new(entry.table.planned(plan));
                 self.plan = Some((plan.clone(), ids(&entry.table)));
+                self.planner = entry.policy.as_ref().map(|policy| policy.attached.clone());
             }
             Some(None) => {
                 entry.table = Arc::new(entry.table.unplanned());
-                self.plan = None;
+                (self.plan, self.planner) = (None, None);
             }
             None => {}
         }

@@ -10,6 +10,7 @@ mod waiting;
 use super::balancers::{Identified, Kind, SharedBalancers};
 use super::server::Server;
 use super::tiers::{self, TierView, Tiers, Verdict};
+use crate::decide::balance::hash::Affinity;
 use crate::decide::balance::ramp::Ramp;
 use crate::decide::balance::{Algorithm, SERVERS_MAX, WEIGHT_MAX};
 use crate::decide::limit;
@@ -52,6 +53,8 @@ pub struct Entry<C> {
     pub server: Arc<Server<C>>,
     /// The user's weight, 0…256 (LB-1). 0 drains it.
     pub weight: u16,
+    /// The weight of the file, where another one was set at run time; a map-based hash goes by it (LB-41).
+    pub configured_weight: Option<u16>,
     /// What the operator wants of it.
     pub state: Admin,
     /// The most streams that may hold a slot; `u32::MAX` for no limit.
@@ -73,6 +76,7 @@ impl<C> Entry<C> {
     pub fn new(server: Arc<Server<C>>) -> Self {
         Entry {
             weight: 1,
+            configured_weight: None,
             state: Admin::Ready,
             limit: u32::MAX,
             queueing: Queueing::default(),
@@ -249,7 +253,8 @@ impl<C> BackendTable<C> {
     pub fn ties(&self, number: Option<u64>) -> bool {
         match self.native.algorithm {
             Algorithm::Sticky => true,
-            Algorithm::Hash(_) => number.is_some(),
+            // With this affinity a full server is passed over, and all full means that any will do.
+            Algorithm::Hash(hash) => number.is_some() && hash.affinity != Affinity::Maxconn,
             Algorithm::Random(_) | Algorithm::RoundRobin | Algorithm::LeastConn | Algorithm::First => false,
         }
     }
@@ -452,8 +457,8 @@ impl<C> Table for BackendTable<C> {
             ramp.percent(),
         )
     }
-    fn queue_max(&self, server: ServerIndex) -> u32 {
-        self.at(server).queueing.queue_max.unwrap_or(0)
+    fn queue_max(&self, server: ServerIndex) -> Option<u32> {
+        self.at(server).queueing.queue_max
     }
     fn is_warm(&self, server: ServerIndex) -> bool {
         let entry = self.at(server);

@@ -115,9 +115,11 @@ impl Worker {
             live.account.server = avoid;
             return Chosen::Server(failed, Bond::Loose);
         }
-        // Who has left a full server goes as if nothing tied it.
+        // Who has left a full server goes as if nothing tied it; who has left one that failed, to the next along the way
+        // (LB-3, LB-42).
         let number = match tie {
             Tie::Kept if !live.seat.turned_away => live.ties.number,
+            Tie::Forgotten if avoid.is_some() => live.ties.number,
             Tie::Kept | Tie::Forgotten => None,
         };
         // whoever is there before has found nothing.

@@ -310,6 +310,7 @@ impl Worker {
         self.stopping
             || self.draining
                 && self.sessions.is_empty()
+                && self.unfinished.is_empty()
                 && self.process.nobody_hands_off()
                 && self.postboxes[own].hand_offs_waiting() == 0
     }

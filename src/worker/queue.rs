@@ -121,7 +121,7 @@ impl Worker {
         };
         let table = &self.backend(live).table;
         let server = table.at(index).server.id;
-        let taken = table.take(index);
+        let taken = self.take_now(live, index);
         // What the balancer did not choose itself, it has to be told of (LB-22).
         if !taken || live.asked {
             table.changed(index);
@@ -133,6 +133,19 @@ impl Worker {
         live.seat.slot = Some(Slot { server, near: index });
         live.seat.until = 0;
         Taken::Yes
+    }
+
+    /// Takes a slot by the limit of today, which the exchange's table may not know; none of a server in maintenance.
+    fn take_now(&self, live: &Live, index: ServerIndex) -> bool {
+        let own = &self.backend(live).table;
+        let Some((generation, backend)) = self.newest(live.generation, live.backend) else {
+            return own.take(index);
+        };
+        let table = &self.tables.get(generation).backends[usize::from(backend)].table;
+        match table.find_near(own.at(index).server.id, index) {
+            Some(place) => table.takes_tied(place) && table.take(place),
+            None => own.take(index),
+        }
     }
 
     pub(super) fn release_slot(&mut self, exchange: Key) {
@@ -414,14 +427,11 @@ impl Worker {
             near: granted.near,
         });
         live.seat.until = 0;
-        let find = |worker: &Worker| {
-            let live = worker.exchanges.get(exchange)?;
-            worker.backend(live).table.find_near(granted.server, granted.near)
-        };
-        // The table it has waited with may be older than the server.
-        let index = find(self).or_else(|| {
-            self.move_to_current(exchange);
-            find(self)
+        // The table it has waited with may be older than the server, or than its address.
+        self.move_to_current(exchange);
+        let index = self.exchanges.get(exchange).and_then(|live| {
+            let table = &self.backend(live).table;
+            table.find_near(granted.server, granted.near)
         });
         let Some(index) = index else {
             self.release_slot(exchange);

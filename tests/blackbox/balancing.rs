@@ -77,6 +77,25 @@ fn a_hash_keeps_its_server() {
     assert_eq!(turns.len(), 4, "round robin");
 }
 
+/// LB-3, LB-42: a server that fails loses each value to one other server, the next along the way.
+#[test]
+fn a_hash_walks_on_past_a_server_that_fails() {
+    let (origins, setup) = servers(&[""; 5]);
+    let keys = "balance = { hash = { header = \"x-user\" } }\nretry-delay = \"1ms\"";
+    let proxy = Proxy::start(&setup.backend(keys));
+    let of = |user: usize| {
+        let ask = || assert_eq!(with(&proxy, &format!("x-user: u{user}\r\n")).status, 200);
+        place(&origins, ask)
+    };
+    let homeless: Vec<_> = (0..60).filter(|&user| of(user) == 0).collect();
+    assert!(homeless.len() > 2, "{homeless:?}");
+    origins[0].crash();
+    for user in homeless {
+        let other = of(user);
+        assert!(other != 0 && (0..4).all(|_| of(user) == other), "u{user}");
+    }
+}
+
 /// LB-42: another proxy with its servers in another order sends the same to the same.
 #[test]
 fn the_order_of_the_file_does_not_matter() {

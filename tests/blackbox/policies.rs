@@ -79,6 +79,28 @@ fn a_plan_decides() {
     assert_eq!(metrics(&proxy).sum("policy_faults_total", &[]), 0.0);
 }
 
+/// A reload that takes the policy away takes its plan, too: nobody would watch over it.
+#[test]
+fn a_plan_goes_with_its_policy() {
+    let origins = three();
+    let steady = policy("steady", &shipped("least-latency"), "interval = \"50ms\"");
+    let proxy = Proxy::start(&before(&origins, "steady", &steady));
+    let mut client = Client::of(&proxy);
+    eventually("requests follow a plan", || {
+        client.get("/");
+        (chosen_by(&proxy, "plan") >= 1.0).then_some(())
+    });
+    let [a, b, c] = &origins;
+    proxy.reload(&Setup::before_all(&[a, b, c]).backend("balance = \"roundrobin\""));
+    eventually("requests are balanced", || {
+        client.get("/");
+        (chosen_by(&proxy, "native") >= 10.0).then_some(())
+    });
+    let planned = chosen_by(&proxy, "plan");
+    (0..10).for_each(|_| drop(client.get("/")));
+    assert_eq!(chosen_by(&proxy, "plan"), planned);
+}
+
 /// `balance-pick`: one key, one server; without a key the fallback decides. The policy in C chooses as the one in Rust.
 #[test]
 fn a_pick_shards_by_header() {

@@ -159,7 +159,8 @@ fn a_reload_keeps_the_policy_at_work() {
     let setup = before(
         &origins,
         "shard",
-        &shard(&component, "config = { header = \"host\" }"),
+        // A machine that is busy with other tests is no reason to cut it.
+        &shard(&component, "config = { header = \"host\" }\ndeadline = \"1s\""),
     );
     let proxy = Proxy::start(&setup);
     let load = Load::new();

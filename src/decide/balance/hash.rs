@@ -140,9 +140,10 @@ impl Hashed {
         let mut total = None;
         let within = |member: &Member| self.is_within(member, table, &mut total);
         let other = |server| Some(server) != avoid && self.has_room(server, table);
+        let anyone = || self.search(number, other, |_| true);
         self.search(number, other, within)
             // Only the avoided one is within its bound.
-            .or_else(|| self.search(number, other, |_| true))
+            .or_else(|| self.hash.bound.and_then(|_| anyone()))
             .or_else(|| {
                 let known = |server: &ServerIndex| self.members.iter().any(|member| member.server == *server);
                 avoid.filter(|server| known(server) && self.has_room(*server, table))
@@ -182,8 +183,8 @@ impl Hashed {
             Affinity::Always => true,
             Affinity::Maxconn => !table.saturated(server),
             Affinity::Maxqueue => {
-                let most = table.queue_max(server);
-                !table.saturated(server) || most == 0 || table.waiting(server) < most
+                let has_place = |most| table.waiting(server) < most;
+                !table.saturated(server) || table.queue_max(server).is_none_or(has_place)
             }
         }
     }

@@ -219,8 +219,8 @@ impl LeastConn {
 const CHILDREN: usize = 4;
 
 fn is_candidate(table: &impl Table, server: ServerIndex) -> bool {
-    let most = table.limit(server).saturating_add(table.queue_max(server));
-    !table.saturated(server) || table.queue_max(server) > 0 && load(table, server) < most
+    let has_place = |most: u32| most > 0 && load(table, server) < table.limit(server).saturating_add(most);
+    !table.saturated(server) || table.queue_max(server).is_some_and(has_place)
 }
 
 /// How many places of the heap are searched for a warm server.

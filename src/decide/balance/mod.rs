@@ -181,8 +181,8 @@ pub(crate) mod column {
         fn waiting(&self, server: ServerIndex) -> u32 {
             self.waiting[server.at()]
         }
-        fn queue_max(&self, server: ServerIndex) -> u32 {
-            self.queue_max[server.at()]
+        fn queue_max(&self, server: ServerIndex) -> Option<u32> {
+            Some(self.queue_max[server.at()]).filter(|&most| most > 0)
         }
         fn limit(&self, server: ServerIndex) -> u32 {
             self.limits[server.at()]

@@ -46,7 +46,8 @@ impl Native {
                         * match hash.mapping {
                             Mapping::Consistent => entry.effective_weight(),
                             // LB-41, LB-60: only 0 changes it while the program runs.
-                            Mapping::Map => u32::from(entry.weight),
+                            Mapping::Map if entry.weight == 0 => 0,
+                            Mapping::Map => u32::from(entry.configured_weight.unwrap_or(entry.weight)),
                         },
                 };
                 let seats: Vec<_> = entries.iter().zip(balanced).map(seat).collect();
@@ -79,13 +80,15 @@ impl Native {
         match (self.algorithm, &self.hashed, number) {
             (Algorithm::Hash(_), Some(hashed), Some(number)) => {
                 let picked = hashed.pick(number, table, avoid);
-                (picked, picked.map_or(Tie::Free, |_| Tie::Server))
+                let tied = picked.is_some() && table.ties(Some(number));
+                (picked, if tied { Tie::Server } else { Tie::Free })
             }
             (Algorithm::Hash(_), ..) => (self.pick_without_key(table, avoid, draw), Tie::Free),
             (Algorithm::Sticky, ..) => (table.shared.pick_kept(table, avoid), Tie::Server),
             (Algorithm::LeastConn, ..) => {
                 let picked = self.pick_without_key(table, avoid, draw);
-                let waits = |server: &ServerIndex| table.queue_max(*server) > 0 && table.saturated(*server);
+                let queues = |server: ServerIndex| table.queue_max(server).is_some_and(|most| most > 0);
+                let waits = |server: &ServerIndex| queues(*server) && table.saturated(*server);
                 let tie = picked.filter(waits).map_or(Tie::Free, |_| Tie::Server);
                 (picked, tie)
             }
