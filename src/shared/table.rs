@@ -44,6 +44,8 @@ pub struct BackendTable<C> {
     waiting: Arc<waiting::Room<C>>,
     /// Below so many requests in the backend limits move with their number; 0 where none does.
     moves: u32,
+    /// Whether every limit is what its entry says: none moves, nobody is in a slow start.
+    limits_stand: bool,
 }
 
 /// One server in one table.
@@ -353,6 +355,9 @@ impl<C> BackendTable<C> {
             name: heir.name,
             generation: heir.generation,
             moves: moves.max().unwrap_or(0),
+            limits_stand: !entries
+                .iter()
+                .any(|entry| moving(&entry) || !entry.ramp.is_full()),
             native: Native::new(algorithm, &entries, &balanced, former),
             entries: entries.into(),
             balanced: balanced.into(),
@@ -445,7 +450,7 @@ impl<C> Table for BackendTable<C> {
             ramp,
             ..
         } = self.at(server);
-        if limit::is_fixed(queueing.minconn, *limit) && ramp.is_full() {
+        if self.limits_stand {
             return *limit;
         }
         let current = self.waiting.current();

@@ -31,15 +31,15 @@ fn a_guest_that_stops_itself() {
 }
 
 #[test]
-fn a_loop_is_cut_within_its_deadline_and_ten_milliseconds() {
+fn a_loop_is_cut_after_its_deadline_and_not_before() {
     let mut policy = LIVE.policy(&picks_badly(LOOP));
     let begun = Instant::now();
     assert_eq!(pick(&mut *policy), Err(Fault::Deadline));
     let took = begun.elapsed();
     println!("cut after {took:?}");
     assert!(took >= Duration::from_millis(10), "{took:?}");
-    // The machine may be busy with other tests: the bench on an idle one is stricter.
-    assert!(took < Duration::from_millis(500), "{took:?}");
+    // That it is cut at all: how soon is for `tests/bench/policy_faults` to say, on a machine that does nothing else.
+    assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
 #[test]

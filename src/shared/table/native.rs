@@ -78,6 +78,8 @@ impl Native {
         draw: &mut impl Draw,
     ) -> (Option<ServerIndex>, Tie) {
         match (self.algorithm, &self.hashed, number) {
+            // The default: nothing else is looked at.
+            (Algorithm::Random(_), ..) => (self.ring.pick(table, avoid, draw), Tie::Free),
             (Algorithm::Hash(_), Some(hashed), Some(number)) => {
                 let picked = hashed.pick(number, table, avoid);
                 let tied = picked.is_some() && table.ties(Some(number));

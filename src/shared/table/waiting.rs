@@ -386,10 +386,14 @@ impl<C> BackendTable<C> {
     /// Passes a slot that is held on to the better head of both queues.
     fn pass(&self, server: ServerIndex, grants: &mut Grants) -> Passed {
         let slots = &self.at(server).server.slots;
+        let nobody_waits_here = slots.waiting() == 0;
+        if nobody_waits_here && !self.is_queued() {
+            return Passed::Nobody;
+        }
         if slots.lower_above(self.limit(server)) {
             return Passed::Lowered;
         }
-        if slots.waiting() == 0 {
+        if nobody_waits_here {
             let passed = self.serves_any(server) && self.pass_to_any(server, None, grants);
             return if passed { Passed::ToBackend } else { Passed::Nobody };
         }
