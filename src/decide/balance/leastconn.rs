@@ -1,9 +1,7 @@
 //! The fewest requests in flight per weight, exactly (LB-20…LB-23).
 //!
-//! Usable servers stand in a heap ordered by [`load_key`] and then by when they were last put there: among equals the
-//! one taken goes to the end, so equals rotate, and idle servers come first whatever their weight. A second column
-//! says where in the heap each server stands, so that a changed load moves it in O(log n). The heap has four children to
-//! a node and sixteen bytes to an entry: a family is one cache line, and a thousand servers are five families deep.
+//! Usable servers play a [`Tournament`]: the lightest by [`load_key`] wins, and among equals who was ranked first. The one
+//! taken goes to the end of its equals, so equals rotate, and idle servers come first whatever their weight.
 //!
 //! A picked server is counted one heavier at once, before its slot is taken: whoever asks next sees it. The caller
 //! tells the real load with [`LeastConn::changed`] when a request leaves, or was refused its slot.
@@ -11,6 +9,7 @@
 //! A candidate has a free slot and nobody waiting; or, with `maxqueue`, room for one more in its slots and its queue
 //! together (LB-21): then the contention of many who wait spreads over the queues of the servers.
 
+use super::tournament::Tournament;
 use super::{load, load_key, servers};
 use crate::policy::{ServerId, ServerIndex, Table};
 
@@ -19,14 +18,14 @@ use crate::policy::{ServerId, ServerIndex, Table};
 pub struct LeastConn {
     /// Server of each place in the table that was synchronised last.
     ids: Vec<ServerId>,
-    /// Lightest on top.
-    heap: Vec<Rank>,
+    /// By server; [`Tournament::OUT`] for who is not usable.
+    ranks: Tournament,
     /// By server.
     seats: Vec<Seat>,
     /// Passed over in the pick that is running.
     passed: Vec<Rank>,
-    /// Insertions so far.
-    inserted: u64,
+    /// Times that a server was put at the end of its equals.
+    ranked: u64,
 }
 
 /// Where a server belongs: its key, then when it was put there, then which one it is. One number, so that a comparison
@@ -35,12 +34,16 @@ pub struct LeastConn {
 struct Rank(u128);
 
 impl Rank {
-    fn new(key: u64, inserted: u64, server: ServerIndex) -> Rank {
-        Rank(u128::from(key) << 64 | u128::from(inserted << 16) | u128::from(server.0))
+    fn new(key: u64, ranked: u64, server: ServerIndex) -> Rank {
+        Rank(u128::from(key) << 64 | u128::from(ranked << 16) | u128::from(server.0))
     }
 
     fn server(self) -> ServerIndex {
         ServerIndex(self.0 as u16)
+    }
+
+    fn ranked(self) -> u64 {
+        (self.0 as u64) >> 16
     }
 
     fn key(self) -> u64 {
@@ -53,56 +56,50 @@ impl Rank {
 struct Seat {
     weight: u32,
     load: u32,
-    /// Where it stands in the heap; [`ABSENT`] for who is not usable.
-    place: u32,
 }
 
 impl LeastConn {
     /// Takes over a new table with the loads of this instant. Servers are recognised by id and keep their rank among
     /// equals; who is new comes after them.
     pub fn sync(&mut self, table: &impl Table, id: impl Fn(ServerIndex) -> ServerId) {
-        let order = |rank: &Rank| (self.ids[rank.server().at()], (rank.0 as u64) >> 16);
-        let mut known: Vec<_> = self.heap.iter().map(order).collect();
+        let order = |rank: Rank| (self.ids[rank.server().at()], rank.ranked());
+        let mut known: Vec<_> = self.ranks.playing().map(|rank| order(Rank(rank))).collect();
         known.sort_unstable();
-        self.heap.clear();
+        self.ranks.reset(table.len());
         self.seats.clear();
         for server in servers(table) {
             let (load, weight) = (load(table, server), table.weight(server));
-            self.seats.push(Seat {
-                weight,
-                load,
-                place: ABSENT,
-            });
+            self.seats.push(Seat { weight, load });
             if table.usable(server) {
-                let inserted = match known.binary_search_by_key(&id(server), |&(id, _)| id) {
+                let ranked = match known.binary_search_by_key(&id(server), |&(id, _)| id) {
                     Ok(at) => known[at].1,
                     Err(_) => self.next_rank(),
                 };
-                self.insert(Rank::new(load_key(load, weight), inserted, server));
+                self.put(Rank::new(load_key(load, weight), ranked, server));
             }
         }
         self.ids = servers(table).map(id).collect();
-        self.passed.reserve(self.heap.len());
+        self.passed.reserve(table.len());
     }
 
     /// The lightest candidate, counted one heavier from now on. `table` is the one that was synchronised last.
     pub fn pick(&mut self, table: &impl Table, avoid: Option<ServerIndex>) -> Option<ServerIndex> {
         let mut last_resort = None;
         let found = loop {
-            let Some(&top) = self.heap.first() else {
+            let Some(lightest) = self.ranks.winner().map(Rank) else {
                 break last_resort;
             };
-            if is_candidate(table, top.server()) {
-                match avoid == Some(top.server()) {
+            if is_candidate(table, lightest.server()) {
+                match avoid == Some(lightest.server()) {
                     true => last_resort = avoid,
-                    false => break Some(self.warmest(table, top, avoid)),
+                    false => break Some(self.warmest(table, lightest, avoid)),
                 }
             }
-            self.remove(0);
-            self.passed.push(top);
+            self.ranks.set(lightest.server().at(), Tournament::OUT);
+            self.passed.push(lightest);
         };
         while let Some(rank) = self.passed.pop() {
-            self.insert(rank);
+            self.put(rank);
         }
         let server = found?;
         let counted = self.seats[server.at()].load;
@@ -110,37 +107,32 @@ impl LeastConn {
         Some(server)
     }
 
-    /// The top of the heap; or, if it is not warm and one of the next few with the same load is, that one.
-    fn warmest(&self, table: &impl Table, top: Rank, avoid: Option<ServerIndex>) -> ServerIndex {
-        if table.is_warm(top.server()) {
-            return top.server();
+    /// The lightest; or, if it is not warm and one of a few others with the same load is, that one.
+    fn warmest(&self, table: &impl Table, lightest: Rank, avoid: Option<ServerIndex>) -> ServerIndex {
+        if table.is_warm(lightest.server()) {
+            return lightest.server();
         }
-        // Equals of the top stand near it, if not always next to it: a few are worth a look, all are not.
-        let near = self
-            .heap
-            .iter()
-            .skip(1)
-            .take(WARM_LOOK)
-            .filter(|rank| rank.key() == top.key());
-        let warm = near
-            .map(|rank| rank.server())
+        let mut equals = self
+            .ranks
+            .finalists()
+            .map(Rank)
+            .filter(|rank| rank.key() == lightest.key())
+            .map(Rank::server);
+        let warm = equals
             .find(|&server| Some(server) != avoid && table.is_warm(server) && is_candidate(table, server));
-        warm.unwrap_or(top.server())
+        warm.unwrap_or(lightest.server())
     }
 
     /// Puts a server where this load belongs, at the end of its equals (LB-22).
     pub fn changed(&mut self, server: ServerIndex, load: u32) {
-        let inserted = self.next_rank();
+        let ranked = self.next_rank();
         let Some(seat) = self.seats.get_mut(server.at()) else {
             return;
         };
         seat.load = load;
-        if seat.place != ABSENT {
-            let (rank, place) = (
-                Rank::new(load_key(load, seat.weight), inserted, server),
-                seat.place as usize,
-            );
-            self.settle(place, rank);
+        let weight = seat.weight;
+        if self.ranks.is_playing(server.at()) {
+            self.put(Rank::new(load_key(load, weight), ranked, server));
         }
     }
 
@@ -153,80 +145,19 @@ impl LeastConn {
     }
 
     fn next_rank(&mut self) -> u64 {
-        self.inserted += 1;
-        self.inserted
+        self.ranked += 1;
+        self.ranked
     }
 
-    fn insert(&mut self, rank: Rank) {
-        self.heap.push(rank);
-        self.rise(self.heap.len() - 1, rank);
-    }
-
-    fn remove(&mut self, place: usize) {
-        self.seats[self.heap[place].server().at()].place = ABSENT;
-        let last = self.heap.pop().expect("somebody is removed");
-        if place < self.heap.len() {
-            self.settle(place, last);
-        }
-    }
-
-    /// Puts `rank` at a place that is free for it, and moves it from there to where it belongs.
-    fn settle(&mut self, place: usize, rank: Rank) {
-        match place > 0 && rank < self.heap[(place - 1) / CHILDREN] {
-            true => self.rise(place, rank),
-            false => self.sink(place, rank),
-        }
-    }
-
-    fn rise(&mut self, mut place: usize, rank: Rank) {
-        while place > 0 {
-            let parent = (place - 1) / CHILDREN;
-            if self.heap[parent] <= rank {
-                break;
-            }
-            self.put(place, self.heap[parent]);
-            place = parent;
-        }
-        self.put(place, rank);
-    }
-
-    fn sink(&mut self, mut place: usize, rank: Rank) {
-        loop {
-            let first = CHILDREN * place + 1;
-            let end = (first + CHILDREN).min(self.heap.len());
-            let Some(family) = self.heap.get(first..end) else {
-                break;
-            };
-            let lightest = family.iter().zip(first..).min();
-            match lightest {
-                Some((&child, at)) if child < rank => {
-                    self.put(place, child);
-                    place = at;
-                }
-                _ => break,
-            }
-        }
-        self.put(place, rank);
-    }
-
-    fn put(&mut self, place: usize, rank: Rank) {
-        self.heap[place] = rank;
-        self.seats[rank.server().at()].place = place as u32;
+    fn put(&mut self, rank: Rank) {
+        self.ranks.set(rank.server().at(), rank.0);
     }
 }
-
-/// Children of a node of the heap: with the entries of sixteen bytes a cache line.
-const CHILDREN: usize = 4;
 
 fn is_candidate(table: &impl Table, server: ServerIndex) -> bool {
     let has_place = |most: u32| most > 0 && load(table, server) < table.limit(server).saturating_add(most);
     !table.saturated(server) || table.queue_max(server).is_some_and(has_place)
 }
-
-/// How many places of the heap are searched for a warm server.
-const WARM_LOOK: usize = 14;
-/// The place of a server that is not in the heap.
-const ABSENT: u32 = u32::MAX;
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {

@@ -23,6 +23,7 @@ pub mod ramp;
 pub mod random;
 pub mod roundrobin;
 pub mod sticky;
+mod tournament;
 
 use crate::policy::{ServerIndex, Table};
 
@@ -91,7 +92,12 @@ pub fn load_key(load: u32, weight: u32) -> u64 {
     if load == 0 {
         0
     } else {
-        (u64::from(load) + 1) * 4096 / u64::from(weight)
+        let scaled = (u64::from(load) + 1) * 4096;
+        match u32::try_from(scaled) {
+            // A division of 32 bits, where it is enough, takes a fraction of the time.
+            Ok(scaled) => u64::from(scaled / weight),
+            Err(_) => scaled / u64::from(weight),
+        }
     }
 }
 

@@ -272,39 +272,3 @@ proptest! {
         }
     }
 }
-
-#[test]
-fn zz_measure() {
-    for weight in [1u32, 8, 10, 64] {
-        let (mut worst, mut sum) = (0f64, 0f64);
-        for round in 0..50u32 {
-            let mut table = Columns::of(&[weight; 10]);
-            table.ids = (0..10).map(|at| at + round * 10).collect();
-            let h = made(hash(Mapping::Consistent), &table);
-            let mut counts = std::collections::BTreeMap::<u32, u32>::new();
-            for n in numbers(20_000) {
-                *counts.entry(id(&h, &table, n)).or_default() += 1;
-            }
-            for c in counts.values() {
-                let d = (f64::from(*c) - 2000.0) / 2000.0;
-                worst = worst.max(d.abs());
-                sum += d * d;
-            }
-        }
-        println!(
-            "weight {weight}: deviation {:.3} worst {:.3}",
-            (sum / 500.0).sqrt(),
-            worst
-        );
-    }
-    for mapping in [Mapping::Consistent, Mapping::Map] {
-        let ten = Columns::of(&[4; 10]);
-        let mut nine = ten.clone();
-        nine.weights[3] = 0;
-        let (before, after) = (made(hash(mapping), &ten), made(hash(mapping), &nine));
-        let moved = numbers(20_000)
-            .filter(|&n| id(&before, &ten, n) != id(&after, &nine, n))
-            .count();
-        println!("{mapping:?} moved {moved}");
-    }
-}
