@@ -35,7 +35,7 @@ pub use queue::{CLASSES, OFFSETS, Priority, RETRY_AFTER_MAX, Rejection, Standing
 pub use reuse::{CONNECTIONS_MAX, Fresh, PoolWish, Preference, WishedSharing, check_wishes};
 
 /// A worker thread, counted from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId(pub u16);
 
 /// A backend, by its name, for the life of the process. Survives reloads (DESIGN: identity).

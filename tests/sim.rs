@@ -232,7 +232,7 @@ fn overlapping_clients_share_a_multiplexed_connection_only_one_after_the_other()
     let lent: Vec<(u64, Lent)> = report
         .decisions
         .iter()
-        .map(|decision| (decision.connection, decision.lent))
+        .filter_map(|decision| Some((decision.connection, decision.lent?)))
         .collect();
     let first = Lent::Opened(OpenReason::FirstRequest);
     assert_eq!(

@@ -18,8 +18,7 @@ use crate::observe::batch::Batcher;
 use crate::observe::messages::{self, Level, Messages};
 use crate::observe::writer::Log;
 use crate::observe::{format, outlet};
-use crate::policy::{Fault, WorkerId};
-use crate::shared::generation::{AttachedPolicy, Generation, ListenerId};
+use crate::shared::generation::{Generation, ListenerId};
 use crate::shared::mailbox::{Mailbox, Postbox};
 use crate::shared::orders::{Order, Place, Published};
 use crate::shared::process::Process;
@@ -34,7 +33,7 @@ use registry::Registry;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What a worker is told.
 pub type WorkerOrder = Order<Listener, Batcher>;
@@ -71,7 +70,7 @@ pub struct Control {
 
 /// What only one reload or command may change at a time.
 struct Steering {
-    registry: Registry,
+    registry: Registry<Connection, Address>,
     policies: Policies,
     config: Config,
     bound: Vec<Bound>,
@@ -122,7 +121,7 @@ impl Control {
         }
         policies.take_up(wanted);
         let first = registry.build(&config, &policies);
-        publish::open_queues(&first);
+        first.open_queues();
         let published = Arc::new(Published::from_pointee(first));
         parts.process.set_ratios(
             config.process.pool_low_fd_ratio,
@@ -188,20 +187,6 @@ impl Control {
         let (freed, more) = self.state.lock().policies.freed();
         drop(freed);
         more
-    }
-
-    /// Counts what a planner answered: a plan, no opinion, or a fault.
-    fn count_plan(&self, attached: &AttachedPolicy, answer: Result<bool, Fault>) {
-        // The control thread is no worker: its counts stand in the shard behind the workers'.
-        let statistics = attached.statistics.of(WorkerId(self.workers));
-        if !matches!(answer, Err(Fault::Quarantined | Fault::Budget)) {
-            statistics.calls.count();
-        }
-        match answer {
-            Ok(true) => {}
-            Ok(false) => statistics.abstained.count(),
-            Err(fault) => statistics.faults[fault.index()].count(),
-        }
     }
 
     /// Where generations are published.
@@ -429,7 +414,7 @@ impl Control {
         Ok(fresh)
     }
 
-    fn give_out(&self, registry: &Registry, fresh: Vec<(Bound, Vec<Listener>)>) {
+    fn give_out(&self, registry: &Registry<Connection, Address>, fresh: Vec<(Bound, Vec<Listener>)>) {
         for (bound, sockets) in fresh {
             let id = registry
                 .listener_id(&bound.listener)
@@ -478,7 +463,7 @@ impl Control {
         let slow_start = present
             .ok_or_else(|| format!("no server {backend}/{server}"))?
             .slow_start;
-        registry.decide(backend, server, decision, slow_start)?;
+        registry.decide(backend, server, decision, slow_start, Instant::now())?;
         self.publish_anew(&mut steering);
         self.tell_of_change();
         Ok(())

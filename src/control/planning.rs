@@ -10,10 +10,11 @@ mod readings;
 
 use super::Control;
 use super::registry::News;
-use crate::config::model;
+use crate::config::{Config, model};
 use crate::decide::reuse::Wishes;
-use crate::policy::{Plan, PlanView, Planner, PoolWish, ServerId};
-use crate::shared::generation::AttachedPolicy;
+use crate::net::{Address, Connection};
+use crate::policy::{Fault, Plan, PlanView, Planner, PoolWish, ServerId, WorkerId};
+use crate::shared::generation::{AttachedPolicy, Generation};
 use readings::Readings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,9 +28,30 @@ const RETIRED_LOOK: Duration = Duration::from_millis(500);
 /// The planner thread's own.
 pub struct Planning {
     control: Arc<Control>,
+    seats: Seats,
+}
+
+/// Who plans, and for whom. It is told the time, so that it may be another one than the clock's.
+pub(super) struct Seats {
+    /// The zero of the time that policies are told.
     epoch: Instant,
     /// By backend, and by what the policy is asked.
-    seats: BTreeMap<(String, Asked), Seat>,
+    seats: BTreeMap<Place, Seat>,
+}
+
+/// A backend's name, and what its policy is asked.
+type Place = (String, Asked);
+
+/// What planners look at: the proxy that runs, or one that is simulated.
+pub(super) trait Planned<C, A> {
+    /// What requests are handled by now.
+    fn generation(&self) -> Arc<Generation<C, A>>;
+    /// Rises when the servers of a backend are others, or other than they were; not with a plan.
+    fn servers_generation(&self, backend: &str) -> u64;
+    /// The tags of a backend's servers, in the table's order.
+    fn tags(&self, backend: &str) -> Vec<Vec<(String, String)>>;
+    /// Counts what a planner answered: a plan, no opinion, or a fault.
+    fn count_plan(&self, attached: &AttachedPolicy, answer: Result<bool, Fault>);
 }
 
 /// A policy of a backend that plans.
@@ -47,7 +69,7 @@ struct Seat {
 
 /// What a policy of a backend is there for: one that is asked both is asked for the plan first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Asked {
+pub(super) enum Asked {
     /// For servers; its picker is shown latencies.
     Servers,
     /// For connections alone.
@@ -68,8 +90,7 @@ impl Planning {
     pub fn new(control: Arc<Control>, epoch: Instant) -> Planning {
         Planning {
             control,
-            epoch,
-            seats: BTreeMap::new(),
+            seats: Seats::new(epoch),
         }
     }
 
@@ -87,14 +108,8 @@ impl Planning {
 
     /// Asks whoever is due; tells when to come again.
     fn turn(&mut self) -> Instant {
-        self.take_seats();
         let now = Instant::now();
-        let mut next = now + Duration::from_secs(3600);
-        let mut all = Vec::new();
-        for ((backend, asked), seat) in &mut self.seats {
-            all.extend(seat.turn(&self.control, backend, *asked, now, self.epoch));
-            next = next.min(seat.next).min(seat.ends.unwrap_or(next));
-        }
+        let (all, mut next) = self.seats.turn(&*self.control, now);
         if !all.is_empty() {
             self.control.publish_news(&all);
         }
@@ -106,16 +121,35 @@ impl Planning {
         }
         next
     }
+}
+
+impl Seats {
+    pub(super) fn new(epoch: Instant) -> Seats {
+        Seats {
+            epoch,
+            seats: BTreeMap::new(),
+        }
+    }
+
+    /// Asks whoever is due; tells what is new, and when to come again.
+    pub(super) fn turn<C, A>(&mut self, planned: &impl Planned<C, A>, now: Instant) -> (Vec<News>, Instant) {
+        self.take(planners(&planned.generation()), now);
+        let mut next = now + Duration::from_secs(3600);
+        let mut all = Vec::new();
+        for ((backend, asked), seat) in &mut self.seats {
+            all.extend(seat.turn(planned, backend, *asked, now, self.epoch));
+            next = next.min(seat.next).min(seat.ends.unwrap_or(next));
+        }
+        (all, next)
+    }
 
     /// One seat for each policy that plans now.
-    fn take_seats(&mut self) {
-        let mut wanted = self.control.planners();
+    fn take(&mut self, mut wanted: BTreeMap<Place, Arc<AttachedPolicy>>, now: Instant) {
         self.seats.retain(|place, seat| {
             wanted
                 .get(place)
                 .is_some_and(|attached| Arc::ptr_eq(attached, &seat.attached))
         });
-        let now = Instant::now();
         while let Some((place, attached)) = wanted.pop_first() {
             self.seats.entry(place).or_insert_with(|| Seat {
                 attached,
@@ -132,16 +166,16 @@ impl Planning {
 
 impl Seat {
     /// Asks if it is time to; tells what is new.
-    fn turn(
+    fn turn<C, A>(
         &mut self,
-        control: &Control,
+        planned: &impl Planned<C, A>,
         backend: &str,
         asked: Asked,
         now: Instant,
         epoch: Instant,
     ) -> Option<News> {
         let (mut plan, mut wishes) = (None, None);
-        let changed = control.servers_generation(backend);
+        let changed = planned.servers_generation(backend);
         let due = self.next <= now || changed != self.shown;
         if due {
             if changed != self.shown {
@@ -149,7 +183,7 @@ impl Seat {
             }
             self.shown = changed;
             self.next = now + self.attached.interval;
-            let answers = self.ask(control, backend, asked, now - epoch);
+            let answers = self.ask(planned, backend, asked, now - epoch);
             if let Some(made) = answers.plan {
                 let withdrawn = made.tiers.is_empty();
                 let ends = made.lifetime.filter(|_| !withdrawn);
@@ -182,7 +216,13 @@ impl Seat {
     }
 
     /// Reads how the servers did; asks for what the policy plans.
-    fn ask(&mut self, control: &Control, backend: &str, asked: Asked, now: Duration) -> Answers {
+    fn ask<C, A>(
+        &mut self,
+        planned: &impl Planned<C, A>,
+        backend: &str,
+        asked: Asked,
+        now: Duration,
+    ) -> Answers {
         let offers = self.attached.attachment.offers();
         let for_plan = offers.plan && asked != Asked::Connections;
         let for_wishes = offers.reuse_plan && asked != Asked::Servers;
@@ -190,17 +230,17 @@ impl Seat {
             match self.attached.attachment.planner(now) {
                 Ok(planner) => self.planner = Some(planner),
                 Err(fault) => {
-                    control.count_plan(&self.attached, Err(fault));
+                    planned.count_plan(&self.attached, Err(fault));
                     return Answers::default();
                 }
             }
         }
-        let generation = control.generation();
+        let generation = planned.generation();
         let mut entries = generation.backends.iter();
         let Some(entry) = entries.find(|entry| *entry.table.name == *backend) else {
             return Answers::default();
         };
-        let tags = control.tags(backend);
+        let tags = planned.tags(backend);
         let tags: Vec<Vec<(&str, &str)>> = tags.iter().map(|tags| lend(tags)).collect();
         let servers = self.readings.take(entry, &tags);
         let view = PlanView {
@@ -213,7 +253,7 @@ impl Seat {
         };
         if for_plan {
             let plan = planner.plan(&view);
-            control.count_plan(
+            planned.count_plan(
                 &self.attached,
                 plan.as_ref().map(Option::is_some).map_err(|it| *it),
             );
@@ -221,7 +261,7 @@ impl Seat {
         }
         if for_wishes {
             let wishes = planner.plan_reuse(&view);
-            control.count_plan(
+            planned.count_plan(
                 &self.attached,
                 wishes.as_ref().map(Option::is_some).map_err(|it| *it),
             );
@@ -238,53 +278,73 @@ fn lend(tags: &[(String, String)]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-impl Control {
-    /// Every policy that is asked for plans, or whose picker is shown latencies.
-    fn planners(&self) -> BTreeMap<(String, Asked), Arc<AttachedPolicy>> {
-        let generation = self.published.load();
-        let mut planners = BTreeMap::new();
-        for entry in &generation.backends {
-            let servers = entry.policy.as_ref().map(|policy| &policy.attached);
-            let connections = entry.reuse_policy.as_ref();
-            let connections = connections.filter(|it| it.attachment.offers().reuse_plan);
-            let both = servers
-                .zip(connections)
-                .is_some_and(|(one, other)| Arc::ptr_eq(one, other));
-            let mut add = |asked, attached: Option<&Arc<AttachedPolicy>>| {
-                let place = (entry.table.name.to_string(), asked);
-                planners.extend(attached.map(|attached| (place, attached.clone())));
-            };
-            if both {
-                add(Asked::Both, servers);
-                continue;
-            }
-            let plans = |it: &&Arc<AttachedPolicy>| {
-                let offers = it.attachment.offers();
-                offers.plan || offers.pick
-            };
-            add(Asked::Servers, servers.filter(plans));
-            add(Asked::Connections, connections);
+/// Every policy that is asked for plans, or whose picker is shown latencies.
+fn planners<C, A>(generation: &Generation<C, A>) -> BTreeMap<Place, Arc<AttachedPolicy>> {
+    let mut planners = BTreeMap::new();
+    for entry in &generation.backends {
+        let servers = entry.policy.as_ref().map(|policy| &policy.attached);
+        let connections = entry.reuse_policy.as_ref();
+        let connections = connections.filter(|it| it.attachment.offers().reuse_plan);
+        let both = servers
+            .zip(connections)
+            .is_some_and(|(one, other)| Arc::ptr_eq(one, other));
+        let mut add = |asked, attached: Option<&Arc<AttachedPolicy>>| {
+            let place = (entry.table.name.to_string(), asked);
+            planners.extend(attached.map(|attached| (place, attached.clone())));
+        };
+        if both {
+            add(Asked::Both, servers);
+            continue;
         }
-        planners
+        let plans = |it: &&Arc<AttachedPolicy>| {
+            let offers = it.attachment.offers();
+            offers.plan || offers.pick
+        };
+        add(Asked::Servers, servers.filter(plans));
+        add(Asked::Connections, connections);
+    }
+    planners
+}
+
+/// The tags of a backend's servers, in the order of the configuration.
+pub(super) fn tags(config: &Config, backend: &str) -> Vec<Vec<(String, String)>> {
+    let of = |backend: &model::Backend| backend.servers.iter().map(|server| server.tags.clone()).collect();
+    let mut backends = config.backends.iter();
+    backends.find(|one| one.name == backend).map_or_else(Vec::new, of)
+}
+
+/// Counts what a planner answered in the shard behind the workers': who plans is no worker.
+pub(super) fn count_plan(attached: &AttachedPolicy, workers: u16, answer: Result<bool, Fault>) {
+    let statistics = attached.statistics.of(WorkerId(workers));
+    if !matches!(answer, Err(Fault::Quarantined | Fault::Budget)) {
+        statistics.calls.count();
+    }
+    match answer {
+        Ok(true) => {}
+        Ok(false) => statistics.abstained.count(),
+        Err(fault) => statistics.faults[fault.index()].count(),
+    }
+}
+
+impl Planned<Connection, Address> for Control {
+    fn generation(&self) -> Arc<Generation<Connection, Address>> {
+        self.published.load_full()
     }
 
-    /// Rises when the servers of a backend are others, or other than they were; not with a plan.
     fn servers_generation(&self, backend: &str) -> u64 {
         self.state.lock().registry.servers_generation(backend)
     }
 
     fn tags(&self, backend: &str) -> Vec<Vec<(String, String)>> {
-        let state = self.state.lock();
-        let of =
-            |backend: &model::Backend| backend.servers.iter().map(|server| server.tags.clone()).collect();
-        state
-            .config
-            .backends
-            .iter()
-            .find(|one| one.name == backend)
-            .map_or_else(Vec::new, of)
+        tags(&self.state.lock().config, backend)
     }
 
+    fn count_plan(&self, attached: &AttachedPolicy, answer: Result<bool, Fault>) {
+        count_plan(attached, self.workers, answer);
+    }
+}
+
+impl Control {
     fn publish_news(&self, news: &[News]) {
         let mut state = self.state.lock();
         let generation = state.registry.with_news(&self.published.load(), news);

@@ -12,35 +12,20 @@ use crate::shared::orders::Order;
 use crate::shared::queue::Grants;
 use std::sync::Arc;
 
-/// Everything that requests are handled by.
-type Current = Generation<Connection, Address>;
-
-/// Lets requests wait for the servers of a generation; before it is published.
-pub(super) fn open_queues(generation: &Current) {
-    generation.backends.iter().for_each(|entry| entry.table.open());
-}
-
 impl Control {
     /// Publishes a generation. The caller wakes the workers.
-    pub(super) fn publish(&self, generation: Current) {
-        open_queues(&generation);
+    pub(super) fn publish(&self, generation: Generation<Connection, Address>) {
+        generation.open_queues();
         let generation = Arc::new(generation);
         let former = self.published.swap(generation.clone());
         let mut grants = Grants::new();
-        for was in &former.backends {
-            let mut backends = generation.backends.iter();
-            let sent = match backends.find(|now| now.table.id == was.table.id) {
-                Some(now) => now.table.send_back(&was.table, &mut grants),
-                None => was.table.retire(&mut grants),
-            };
-            if sent > 0 {
-                let fields: Fields = &[("backend", &was.table.name), ("sessions", &sent)];
-                self.messages.tell(
-                    Level::Notice,
-                    "sessions were requeued: their server has gone",
-                    fields,
-                );
-            }
+        for (backend, sent) in generation.succeed(&former, &mut grants) {
+            let fields: Fields = &[("backend", &backend), ("sessions", &sent)];
+            self.messages.tell(
+                Level::Notice,
+                "sessions were requeued: their server has gone",
+                fields,
+            );
         }
         for grant in grants.drain() {
             let _ = self.postboxes[usize::from(grant.worker.0)].send(Order::Woken(grant.token));

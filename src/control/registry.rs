@@ -10,8 +10,8 @@ use super::settings;
 use crate::config::{Config, model};
 use crate::decide::reuse::{Figures, Wishes};
 use crate::decide::settings::BackendSettings;
-use crate::net::{Address, Connection};
-use crate::policy::{BackendId, Columns, Plan, ServerId, ServerIndex, Shown, State, Table};
+use crate::net::Address;
+use crate::policy::{BackendId, Columns, Live, Plan, ServerId, ServerIndex, Shown, State, Table};
 use crate::shared::generation::{
     AttachedPolicy, BackendEntry, BackendPolicy, Generation, ListenerEntry, ListenerId, ShownTable,
 };
@@ -20,28 +20,30 @@ use crate::shared::server::Server;
 use crate::shared::statistics::{BackendStatistics, ListenerStatistics, PerWorker};
 use crate::shared::table::{Admin, BackendTable, Entry, Queueing};
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Everything that has an identity.
-pub(super) struct Registry {
+/// Everything that has an identity. `C` is a connection to a server, `A` where one is opened.
+pub(super) struct Registry<C, A> {
     workers: u16,
     secret: KeySecret,
     generation: u64,
-    backends: BTreeMap<String, KnownBackend>,
+    backends: BTreeMap<String, KnownBackend<C>>,
     listeners: BTreeMap<String, KnownListener>,
     servers: u32,
     /// What commands have changed: it survives a reload (CLI-4 apart: it is gone with the process).
     changed: BTreeMap<ServerId, Changed>,
     ramps: Ramps,
+    addresses: PhantomData<A>,
 }
 
-struct KnownBackend {
+struct KnownBackend<C> {
     id: BackendId,
-    servers: BTreeMap<String, Arc<Server<Connection>>>,
+    servers: BTreeMap<String, Arc<Server<C>>>,
     /// Its latest table, which the next one follows.
-    table: Option<Arc<BackendTable<Connection>>>,
+    table: Option<Arc<BackendTable<C>>>,
     statistics: Arc<PerWorker<BackendStatistics>>,
     /// Raised when the servers are others, or other than they were.
     servers_generation: u64,
@@ -94,8 +96,11 @@ struct KnownListener {
     statistics: Arc<PerWorker<ListenerStatistics>>,
 }
 
-impl Registry {
-    pub(super) fn new(workers: u16, secret: &KeySecret) -> Registry {
+impl<C: Send, A: Clone + From<Address>> Registry<C, A>
+where
+    BackendTable<C>: Live + 'static,
+{
+    pub(super) fn new(workers: u16, secret: &KeySecret) -> Registry<C, A> {
         Registry {
             workers,
             secret: secret.clone(),
@@ -105,11 +110,12 @@ impl Registry {
             servers: 0,
             changed: BTreeMap::new(),
             ramps: Ramps::default(),
+            addresses: PhantomData,
         }
     }
 
     /// The next generation, for a config that was checked.
-    pub(super) fn build(&mut self, config: &Config, policies: &Policies) -> Generation<Connection, Address> {
+    pub(super) fn build(&mut self, config: &Config, policies: &Policies) -> Generation<C, A> {
         self.generation += 1;
         let backends: Vec<_> = config
             .backends
@@ -133,11 +139,7 @@ impl Registry {
     }
 
     /// The generation after `former`, with what the planner thread found out.
-    pub(super) fn with_news(
-        &mut self,
-        former: &Generation<Connection, Address>,
-        news: &[News],
-    ) -> Generation<Connection, Address> {
+    pub(super) fn with_news(&mut self, former: &Generation<C, A>, news: &[News]) -> Generation<C, A> {
         self.generation += 1;
         let mut backends = former.backends.clone();
         for entry in &mut backends {
@@ -170,6 +172,7 @@ impl Registry {
         server: &str,
         decision: Decision,
         slow_start: Option<Duration>,
+        now: Instant,
     ) -> Result<(), String> {
         let known = self
             .backends
@@ -185,7 +188,7 @@ impl Registry {
                 let former = changed.state.replace(state).unwrap_or(Admin::Ready);
                 match (former, state, slow_start) {
                     (Admin::Maint, Admin::Ready | Admin::Drain, Some(whole)) => {
-                        self.ramps.begin(server.id, whole, Instant::now());
+                        self.ramps.begin(server.id, whole, now);
                     }
                     (_, Admin::Maint, _) => self.ramps.end(server.id),
                     _ => {}
@@ -212,7 +215,7 @@ impl Registry {
         backend: &model::Backend,
         config: &Config,
         policies: &Policies,
-    ) -> BackendEntry<Connection, Address> {
+    ) -> BackendEntry<C, A> {
         let workers = self.workers;
         let next = BackendId(self.backends.len() as u32);
         let known = self
@@ -310,7 +313,7 @@ impl Registry {
             addresses: backend
                 .servers
                 .iter()
-                .map(|server| server.address.clone())
+                .map(|server| server.address.clone().into())
                 .collect(),
             keys: backend
                 .servers
@@ -361,9 +364,12 @@ impl Registry {
     }
 }
 
-impl KnownBackend {
+impl<C> KnownBackend<C>
+where
+    BackendTable<C>: Live + 'static,
+{
     /// Puts news of this backend into its entry of the next generation.
-    fn take_up(&mut self, news: &News, entry: &mut BackendEntry<Connection, Address>) {
+    fn take_up<A>(&mut self, news: &News, entry: &mut BackendEntry<C, A>) {
         match &news.plan {
             // Its indices mean servers that are others by now; who made it is asked anew.
             Some(Some(_)) if news.shown != self.servers_generation => {}
@@ -392,13 +398,9 @@ impl KnownBackend {
     }
 
     /// What the plan makes of the configured figures; `None` without one.
-    fn figures(
-        &self,
-        table: &BackendTable<Connection>,
-        settings: &BackendSettings,
-    ) -> Option<Arc<[Figures]>> {
+    fn figures(&self, table: &BackendTable<C>, settings: &BackendSettings) -> Option<Arc<[Figures]>> {
         let configured = settings.pool.figures;
-        let of = |entry: &Entry<Connection>| {
+        let of = |entry: &Entry<C>| {
             let wishes = self.wishes.get(&entry.server.id);
             wishes.map_or(configured, |wishes| configured.with(wishes))
         };
@@ -406,7 +408,7 @@ impl KnownBackend {
     }
 
     /// The servers as policies see them.
-    fn shown(&self, table: &Arc<BackendTable<Connection>>) -> ShownTable {
+    fn shown(&self, table: &Arc<BackendTable<C>>) -> ShownTable {
         let mut columns = Columns::default();
         for (at, entry) in table.entries.iter().enumerate() {
             let name = entry.server.name.to_string();
@@ -432,7 +434,7 @@ impl KnownBackend {
     }
 }
 
-fn ids(table: &BackendTable<Connection>) -> Vec<ServerId> {
+fn ids<C>(table: &BackendTable<C>) -> Vec<ServerId> {
     table.entries.iter().map(|entry| entry.server.id).collect()
 }
 

@@ -6,6 +6,7 @@
 pub mod action;
 pub mod additions;
 pub mod asked;
+pub mod attributes;
 pub mod balance;
 pub mod budget;
 pub mod cause;
@@ -21,4 +22,6 @@ pub mod reuse;
 pub mod route;
 pub mod schedule;
 pub mod settings;
+pub mod sharing;
 pub mod template;
+pub mod usher;

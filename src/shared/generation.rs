@@ -5,6 +5,7 @@
 //! statistics, balancer state) is inside `Arc`s that the next generation shares (DESIGN: identity).
 
 use super::key::PoolKey;
+use super::queue::Grants;
 use super::statistics::{BackendStatistics, ListenerStatistics, PerWorker, PolicyStatistics};
 use super::table::BackendTable;
 use crate::decide::reuse::Figures;
@@ -149,6 +150,28 @@ impl ListenerEntry {
 }
 
 impl<C, A> Generation<C, A> {
+    /// Lets requests wait for its servers; before it is published, so that nobody finds a queue closed that may be used.
+    pub fn open_queues(&self) {
+        self.backends.iter().for_each(|entry| entry.table.open());
+    }
+
+    /// Sends those back whose server has gone, and everybody where the last one has; after it was published in the place of
+    /// `former`. Gives the backends where there were any, and how many.
+    pub fn succeed<'f>(&self, former: &'f Self, grants: &mut Grants) -> Vec<(&'f str, u32)> {
+        let mut sent_back = Vec::new();
+        for was in &former.backends {
+            let mut backends = self.backends.iter();
+            let sent = match backends.find(|now| now.table.id == was.table.id) {
+                Some(now) => now.table.send_back(&was.table, grants),
+                None => was.table.retire(grants),
+            };
+            if sent > 0 {
+                sent_back.push((&*was.table.name, sent));
+            }
+        }
+        sent_back
+    }
+
     /// The entry of a listener, if this generation has it.
     pub fn listener(&self, id: ListenerId) -> Option<&ListenerEntry> {
         self.listeners.get(usize::from(id.0))?.as_ref()

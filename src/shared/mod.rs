@@ -18,6 +18,7 @@ pub mod balancers;
 pub mod bell;
 pub mod buffers;
 pub mod generation;
+pub mod instances;
 pub mod key;
 #[cfg(feature = "proxy")]
 pub mod mailbox;

@@ -4,6 +4,7 @@
 //! turn; an exchange keeps the one it began with. What lives on, the servers and the state of the algorithms, is shared
 //! between tables by `Arc`. A plan is part of a table: who plans makes the next one.
 
+mod choose;
 mod native;
 mod waiting;
 
@@ -16,6 +17,7 @@ use crate::decide::balance::{Algorithm, SERVERS_MAX, WEIGHT_MAX};
 use crate::decide::limit;
 use crate::policy::{BackendId, Draw, Live, Plan, ServerId, ServerIndex, Table};
 use crate::sync::Arc;
+pub use choose::{Balanced, hashed};
 use native::Native;
 pub use waiting::{SERVED_MAX, Waiting};
 use xxhash_rust::xxh3::xxh3_64;

@@ -4,6 +4,7 @@
 //! has to do in the order in which it came to it. So a run meets the orders that threads meet, and the same seed meets
 //! the same ones.
 
+use super::live::Token;
 use crate::decide::settings::Micros;
 use crate::policy::WorkerId;
 use std::cmp::Reverse;
@@ -16,22 +17,40 @@ pub(super) enum Step {
     Resume,
     /// This stream of a client sends a request.
     Ask(u32),
-    /// This line of the script does.
-    Scripted(u32),
-    /// The connection of this exchange is open.
-    Opened(u32),
-    /// The response of this exchange is here.
-    Answered(u32),
+    /// Traffic that comes at a rate: its next requests; of no worker.
+    Arrive(u16),
+    /// One of them, of that traffic and client.
+    Burst(u16, u32),
+    /// Of a script, that of this traffic, this line.
+    Scripted(u16, u32),
+    /// The connection of this request is open, in this attempt of it; and the same below.
+    Opened(Token, u16),
+    /// It is refused.
+    Refused(Token, u16),
+    /// It has taken too long.
+    Unreachable(Token, u16),
+    /// The response of this request is here.
+    Answered(Token, u16),
+    /// Its connection has ended instead.
+    Lost(Token, u16),
+    /// Neither has come in time.
+    Late(Token, u16),
+    /// It may try again.
+    PauseOver(Token, u16),
     /// The purge timer of this server.
-    Purge(u16),
-    /// This wait has ended, and its worker is told.
-    Told(u64),
-    /// The time of this wait is up.
-    Expired(u64),
-    /// The client of this wait has left.
-    Left(u64),
-    /// This change of the cluster; of no worker.
-    Change(u32),
+    Purge(u32),
+    /// The wait of this request has ended, and its worker is told.
+    Told(Token),
+    /// The time of its wait is up.
+    Expired(Token, u16),
+    /// Its client has left.
+    Left(Token, u16),
+    /// The worker looks at what is published.
+    TakeUp,
+    /// Something is due that is of no worker: an operator's command, a plan.
+    Steer,
+    /// Time to write down how the servers stand; of no worker.
+    Watch,
 }
 
 /// Events to come.

@@ -1,11 +1,23 @@
 //! What is simulated: workers, servers, clients, the pool between them. Plain data, all times in µs of virtual time.
 
+use super::connections::Name;
 use super::random::Span;
+use super::steering::{Current, Nowhere, Steering, Turn};
+use super::traffic::{Clients, Line, Traffic, Who};
+use super::world::{Costs, Estimate, Marks, Model, Watch, World};
 use crate::decide::balance::{Algorithm, SERVERS_MAX};
+use crate::decide::edit::Edits;
+use crate::decide::exchange::{Effort, Redispatch, RetryOn};
 use crate::decide::reuse::{Figures, Mode, Override, Sharing};
-use crate::decide::settings::{Micros, PoolSettings};
-use crate::shared::table::{Admin, Queueing};
+use crate::decide::settings::{BackendSettings, Micros, PoolSettings, PreferLast};
+use crate::policy::{BackendId, ServerId};
+use crate::shared::generation::BackendEntry;
+use crate::shared::key::{KeySecret, Parts, PoolKey};
+use crate::shared::server::Server;
+use crate::shared::statistics::{BackendStatistics, PerWorker};
+use crate::shared::table::{Admin, BackendTable, Entry, Queueing};
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 /// A proxy between clients and servers. [`Cluster::run`] runs it.
 #[derive(Clone, Debug)]
@@ -42,22 +54,6 @@ pub struct Cluster {
     pub requests_max: u64,
     /// The first so many decisions are written down.
     pub decisions_max: usize,
-}
-
-/// What a worker's own work costs it. While it is at work it does nothing else, and what happens waits its turn. With
-/// all zero, workers are never the bottleneck. In µs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Costs {
-    /// A request: read it, choose, find a connection, send it.
-    pub request: Micros,
-    /// A response: read it, send it, park the connection.
-    pub response: Micros,
-    /// A connection that is opened, besides.
-    pub open: Micros,
-    /// One that is taken over, besides.
-    pub takeover: Micros,
-    /// The end of a wait, before the request goes on.
-    pub grant: Micros,
 }
 
 /// What becomes of a request that finds no slot.
@@ -100,15 +96,6 @@ pub struct VirtualServer {
     pub weight: u16,
 }
 
-/// Whether the keep rule and the purge know what was needed lately.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Estimate {
-    /// As in production (POOL-6, 32, 40).
-    On,
-    /// For comparison: only what is in use at that instant counts (POOL-44 says why that is not enough).
-    Off,
-}
-
 /// Who asks.
 #[derive(Clone, Debug)]
 pub enum Load {
@@ -125,32 +112,6 @@ pub struct ScriptedRequest {
     pub at: Micros,
     /// Which client sends it. Client n is at worker n modulo their number.
     pub client: u32,
-}
-
-/// Clients that wait for a response before they send the next request, all alike.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Clients {
-    /// How many there are.
-    pub count: u32,
-    /// From a response to the next request.
-    pub think: Span,
-    /// They come at drawn instants of the first µs, so many.
-    pub ramp: Micros,
-    /// Requests that each has on its way at a time.
-    pub streams: u32,
-    /// After so many requests a client comes back as a new one; `None`: never.
-    pub session: Option<u32>,
-    /// How many of them are there, phase by phase and over again; empty for all of them, always.
-    pub phases: Vec<Phase>,
-}
-
-/// A time in which so many clients are there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Phase {
-    /// How long; 1 µs at least.
-    pub lasts: Micros,
-    /// The first so many clients.
-    pub clients: u32,
 }
 
 impl Cluster {
@@ -235,81 +196,193 @@ impl VirtualServer {
             weight: 1,
         }
     }
-}
 
-impl Clients {
-    /// So many that think so long, with one request at a time, and are there within 10 ms and for good.
-    pub fn thinking(count: u32, think: Span) -> Self {
-        Clients {
-            count,
-            think,
-            ramp: 10_000,
-            streams: 1,
-            session: None,
-            phases: Vec::new(),
+    fn model(&self) -> Model {
+        Model {
+            closes_after: self.closes_after,
+            streams: self.streams,
+            ..Model::answering(self.service)
         }
-    }
-
-    /// When this client, who would send a request at `now`, does: at once if it is there then, else in the next phase
-    /// that has it; `None` if none has.
-    pub(super) fn there(&self, client: u32, now: Micros) -> Option<There> {
-        if self.phases.is_empty() {
-            return Some(There::Now);
-        }
-        let whole: Micros = self.phases.iter().map(|phase| phase.lasts).sum();
-        let mut begins = now - now % whole;
-        for phase in self.phases.iter().chain(&self.phases) {
-            let ends = begins + phase.lasts;
-            if ends > now && client < phase.clients {
-                return Some(if begins <= now {
-                    There::Now
-                } else {
-                    There::From(begins)
-                });
-            }
-            begins = ends;
-        }
-        None
     }
 }
 
-/// When a client is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum There {
-    Now,
-    From(Micros),
+impl Cluster {
+    /// What surrounds the proxy.
+    pub(super) fn world(&self) -> World {
+        let who = match &self.load {
+            Load::Clients(clients) => Who::Clients(clients.clone()),
+            Load::Script(lines) => Who::Script(lines.iter().map(|line| line.line()).collect()),
+        };
+        World {
+            workers: self.workers,
+            costs: self.costs,
+            connect: self.connect,
+            estimate: self.estimate,
+            sharing: self.sharing,
+            marks: Marks {
+                limit: self.descriptor_limit,
+                low: 20,
+                high: 25,
+            },
+            contention: self.contention,
+            traffic: vec![Traffic {
+                who,
+                asks: None,
+                listener: 0,
+                from: 0,
+                until: Micros::MAX,
+            }],
+            leaves_after: self.waiting.leaves_after,
+            tied: self.waiting.tied,
+            duration: self.duration,
+            requests_max: self.requests_max,
+            watch: Watch {
+                first: self.decisions_max,
+                last: 0,
+                step: 0,
+            },
+        }
+    }
+
+    fn settings(&self) -> BackendSettings {
+        BackendSettings {
+            connect: Micros::MAX,
+            inactivity: Micros::MAX,
+            queue: self.waiting.timeout,
+            turn_around: 1_000_000,
+            hashed: None,
+            persistence: None,
+            last: PreferLast::No,
+            pool: self.pool.clone(),
+            effort: EFFORT,
+            budget: None,
+            request_edits: Edits::default(),
+            response_edits: Edits::default(),
+        }
+    }
+
+    fn table(&self) -> BackendTable<Name> {
+        let entries = self.servers.iter().zip(0..).map(|(server, at)| Entry {
+            weight: server.weight,
+            limit: server.limit,
+            queueing: server.queueing,
+            ..Entry::new(Arc::new(Server::new(
+                ServerId(at),
+                BACKEND,
+                &format!("s{at}"),
+                self.workers,
+            )))
+        });
+        BackendTable::first(BackendId(0), BACKEND, self.balance, entries.collect())
+    }
+}
+
+const BACKEND: &str = "simulated";
+
+/// A cluster's servers do not fail: one attempt is enough.
+const EFFORT: Effort = Effort {
+    retries: 0,
+    stale_max: 0,
+    retry_on: RetryOn::USUAL,
+    redispatch: Redispatch::USUAL,
+};
+
+impl ScriptedRequest {
+    fn line(self) -> Line {
+        Line {
+            at: self.at,
+            client: self.client,
+            asks: None,
+            service: None,
+        }
+    }
+}
+
+/// The operator of a cluster: what it is, and the changes that it says.
+pub(super) struct Operator<'c> {
+    cluster: &'c Cluster,
+    current: Arc<Current>,
+    done: usize,
+}
+
+impl<'c> Operator<'c> {
+    pub(super) fn new(cluster: &'c Cluster, seed: u64) -> Self {
+        let table = Arc::new(cluster.table());
+        let key = PoolKey::new(&KeySecret::from_seed(seed), &Parts::default());
+        let count = cluster.servers.len();
+        let entry = BackendEntry {
+            table,
+            settings: Arc::new(cluster.settings()),
+            addresses: vec![Nowhere; count].into(),
+            keys: vec![key; count].into(),
+            policy: None,
+            reuse_policy: None,
+            queue_policy: None,
+            planned_figures: None,
+            statistics: Arc::new(PerWorker::new(cluster.workers, BackendStatistics::default)),
+        };
+        let current = Current {
+            number: 1,
+            listeners: Box::default(),
+            backends: Box::new([entry]),
+        };
+        current.open_queues();
+        Operator {
+            cluster,
+            current: Arc::new(current),
+            done: 0,
+        }
+    }
+
+    fn apply(&mut self, change: Change) {
+        let former = &self.current.backends[0];
+        let mut entries = former.table.entries.to_vec();
+        entries[usize::from(change.server)].state = change.state;
+        let entry = BackendEntry {
+            table: Arc::new(former.table.next(former.table.algorithm(), entries)),
+            ..former.clone()
+        };
+        self.current = Arc::new(Current {
+            number: self.current.number + 1,
+            listeners: Box::default(),
+            backends: Box::new([entry]),
+        });
+    }
+}
+
+impl Steering for Operator<'_> {
+    fn first(&self) -> Arc<Current> {
+        self.current.clone()
+    }
+
+    fn model(&self, _: &str, server: &str) -> Model {
+        let at: usize = server[1..].parse().expect("servers are numbered");
+        self.cluster.servers[at].model()
+    }
+
+    fn turn(&mut self, now: Micros) -> Turn {
+        let before = self.done;
+        while let Some(change) = self
+            .cluster
+            .changes
+            .get(self.done)
+            .filter(|change| change.at <= now)
+        {
+            self.done += 1;
+            self.apply(*change);
+        }
+        Turn {
+            generation: (self.done > before).then(|| self.current.clone()),
+            models: false,
+            next: self.cluster.changes.get(self.done).map(|change| change.at),
+            notes: Vec::new(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn clients_are_there_in_their_phases() {
-        let clients = Clients {
-            phases: vec![
-                Phase {
-                    lasts: 10,
-                    clients: 1,
-                },
-                Phase { lasts: 5, clients: 3 },
-            ],
-            ..Clients::thinking(4, Span::Constant(1))
-        };
-        for (client, now, expected) in [
-            (0, 0, Some(There::Now)),
-            (0, 14, Some(There::Now)),
-            (2, 0, Some(There::From(10))),
-            (2, 10, Some(There::Now)),
-            (2, 15, Some(There::From(25))),
-            (2, 29, Some(There::Now)),
-            (3, 0, None),
-        ] {
-            assert_eq!(clients.there(client, now), expected, "client {client} at {now}");
-        }
-        let always = Clients::thinking(1, Span::Constant(1));
-        assert_eq!(always.there(0, 99), Some(There::Now));
-    }
 
     #[test]
     #[should_panic(expected = "1…4096 workers")]

@@ -9,13 +9,14 @@
 //! ```
 
 use super::invariant::Invariant;
-use crate::policy::{ServerIndex, WorkerId};
+use crate::policy::{ServerId, WorkerId};
+use crate::shared::key::PoolKey;
 use crate::shared::pool::{Busy, Ticket};
 use slab::Slab;
 
 /// A connection, as the pool holds it: its place in [`Connections`], and its serial number, since places are used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Name {
+pub struct Name {
     at: u32,
     serial: u32,
 }
@@ -25,7 +26,7 @@ pub(super) struct Name {
 pub(super) struct Connection {
     /// Counted from 1.
     pub(super) serial: u32,
-    pub(super) server: ServerIndex,
+    pub(super) server: ServerId,
     /// In whose poll it is.
     pub(super) worker: WorkerId,
     pub(super) place: Place,
@@ -39,6 +40,8 @@ pub(super) struct Connection {
     pub(super) ending: bool,
     /// Under which its free streams are offered.
     pub(super) offer: Option<Ticket>,
+    /// Who may use it.
+    pub(super) key: Option<PoolKey>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,10 +94,17 @@ impl Connections {
         }
     }
 
+    /// There are so many servers by now.
+    pub(super) fn make_room(&mut self, servers: usize) {
+        if self.servers.len() < servers {
+            self.servers.resize(servers, Counts::default());
+        }
+    }
+
     /// Opens one for a request of this client.
-    pub(super) fn open(&mut self, server: ServerIndex, worker: WorkerId, client: u32) -> Name {
+    pub(super) fn open(&mut self, server: ServerId, worker: WorkerId, client: u32) -> Name {
         self.opened += 1;
-        self.servers[server.at()].used += 1;
+        self.servers[server.0 as usize].used += 1;
         let at = self.all.insert(Connection {
             serial: self.opened,
             server,
@@ -105,6 +115,7 @@ impl Connections {
             client,
             ending: false,
             offer: None,
+            key: None,
         });
         Name {
             at: at as u32,
@@ -120,8 +131,8 @@ impl Connections {
         &mut self.all[name.at as usize]
     }
 
-    pub(super) fn of(&self, server: ServerIndex) -> Counts {
-        self.servers[server.at()]
+    pub(super) fn of(&self, server: ServerId) -> Counts {
+        self.servers[server.0 as usize]
     }
 
     /// All that are open.
@@ -139,7 +150,7 @@ impl Connections {
             return Err(elsewhere(connection, from));
         }
         connection.place = to;
-        let server = &mut self.servers[connection.server.at()];
+        let server = &mut self.servers[connection.server.0 as usize];
         *server.at(from) -= 1;
         *server.at(to) += 1;
         Ok(())
@@ -161,7 +172,7 @@ impl Connections {
     }
 
     /// Closes one; it must be where it is said to be.
-    pub(super) fn close(&mut self, name: Name, place: Place) -> Result<ServerIndex, Wrong> {
+    pub(super) fn close(&mut self, name: Name, place: Place) -> Result<ServerId, Wrong> {
         let is_it = |connection: &&Connection| connection.serial == name.serial;
         let Some(connection) = self.all.get(name.at as usize).filter(is_it) else {
             return Err(nowhere(name, place));
@@ -171,7 +182,7 @@ impl Connections {
         }
         let server = connection.server;
         self.all.remove(name.at as usize);
-        *self.servers[server.at()].at(place) -= 1;
+        *self.servers[server.0 as usize].at(place) -= 1;
         Ok(server)
     }
 }
@@ -207,7 +218,7 @@ fn elsewhere(connection: &Connection, expected: Place) -> Wrong {
 mod tests {
     use super::*;
 
-    const SERVER: ServerIndex = ServerIndex(0);
+    const SERVER: ServerId = ServerId(0);
 
     fn one() -> (Connections, Name) {
         let mut connections = Connections::new(1);

@@ -40,6 +40,8 @@ pub struct Broken {
     pub at: Micros,
     /// What was seen.
     pub seen: String,
+    /// The last decisions before it, if decisions were written down.
+    pub last: Vec<String>,
 }
 
 impl fmt::Display for Broken {
@@ -50,11 +52,13 @@ impl fmt::Display for Broken {
             step,
             at,
             seen,
+            last,
         } = self;
         write!(
             f,
             "{invariant:?} does not hold (seed {seed}, step {step}, {at} µs): {seen}"
-        )
+        )?;
+        last.iter().try_for_each(|line| write!(f, "\n{line}"))
     }
 }
 

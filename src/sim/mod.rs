@@ -40,22 +40,38 @@
 //! | `report`, `invariant` | what was seen |
 
 mod agenda;
+mod candidates;
 mod cluster;
 mod connections;
+mod consult;
+mod decision;
+mod delays;
+mod flow;
 mod invariant;
+mod lend;
+mod live;
+mod machine;
 mod random;
 mod release;
 mod report;
-mod request;
 mod run;
+mod sample;
+mod steering;
+mod traffic;
 mod waiting;
+mod world;
 
-pub use cluster::{
-    Change, Clients, Cluster, Costs, Estimate, Load, Patience, Phase, ScriptedRequest, VirtualServer,
-};
+pub use cluster::{Change, Cluster, Load, Patience, ScriptedRequest, VirtualServer};
+pub use connections::Name;
+pub use decision::{Chooser, Decision, End, Lent, Queued};
+pub use delays::Delays;
 pub use invariant::{Broken, Invariant};
 pub use random::Span;
-pub use report::{Decision, Delays, Lent, Report, Second, Tally};
+pub use report::{Report, Second, Tally};
+pub use sample::Sample;
+pub use steering::Nowhere;
+pub use traffic::{Asks, Clients, Keys, Line, Open, Phase, Traffic, Who, Zipf};
+pub use world::{Costs, Estimate, Faults, Marks, Model, Watch, World};
 
 use run::Run;
 
@@ -69,6 +85,7 @@ impl Cluster {
     /// An invariant that did not hold.
     pub fn run(&self, seed: u64) -> Result<Report, Broken> {
         self.check();
-        Run::new(self, seed).finish()
+        let mut operator = cluster::Operator::new(self, seed);
+        Run::new(&self.world(), &mut operator, seed).finish()
     }
 }

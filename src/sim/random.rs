@@ -1,5 +1,5 @@
-//! Chance, from the seed of a run: draws of servers, times and contention. No float reaches a decision but the one
-//! logarithm of an exponential time, which is computed in software and so is the same on every machine.
+//! Chance, from the seed of a run: draws of servers, times and contention. The functions behind drawn times are computed
+//! in software, and so are the same on every machine.
 
 use crate::decide::settings::Micros;
 use crate::policy::Draw;
@@ -17,6 +17,20 @@ pub enum Span {
         /// Their mean.
         mean: Micros,
     },
+    /// Between the two, each as often.
+    Uniform {
+        /// The shortest.
+        least: Micros,
+        /// The longest.
+        most: Micros,
+    },
+    /// A tail like those of real services: the logarithm is normal.
+    LogNormal {
+        /// Half are shorter.
+        median: Micros,
+        /// One in a hundred is longer.
+        p99: Micros,
+    },
 }
 
 impl Span {
@@ -24,8 +38,20 @@ impl Span {
     pub fn mean(self) -> Micros {
         match self {
             Span::Constant(time) | Span::Exponential { mean: time } => time,
+            Span::Uniform { least, most } => least.midpoint(most),
+            Span::LogNormal { median, p99 } => {
+                let spread = deviation(median, p99);
+                (median as f64 * libm::exp(spread * spread / 2.0)) as Micros
+            }
         }
     }
+}
+
+/// The standard deviation of the logarithm.
+fn deviation(median: Micros, p99: Micros) -> f64 {
+    /// Where the standard normal distribution has left one in a hundred behind.
+    const NINETY_NINE: f64 = 2.326_347_874;
+    libm::log(p99.max(1) as f64 / median.max(1) as f64).max(0.0) / NINETY_NINE
 }
 
 /// The randomness of one run.
@@ -41,7 +67,28 @@ impl Dice {
         match span {
             Span::Constant(time) => time,
             Span::Exponential { mean } => (-libm::log(1.0 - self.unit()) * mean as f64) as Micros,
+            Span::Uniform { least, most } => least + self.before(most.saturating_sub(least) + 1),
+            Span::LogNormal { median, p99 } => {
+                let drawn = libm::exp(deviation(median, p99) * self.normal());
+                (median as f64 * drawn) as Micros
+            }
         }
+    }
+
+    /// From the standard normal distribution (Box and Muller).
+    fn normal(&mut self) -> f64 {
+        let (length, turn) = (-2.0 * libm::log(1.0 - self.unit()), self.unit());
+        libm::sqrt(length) * libm::cos(2.0 * std::f64::consts::PI * turn)
+    }
+
+    /// Any number.
+    pub(super) fn wide(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// `true` in so many of 10,000.
+    pub(super) fn share(&mut self, of_ten_thousand: u16) -> bool {
+        of_ten_thousand > 0 && self.draw(10_000) < u32::from(of_ten_thousand)
     }
 
     /// One of the µs before `end`; 0 if that is 0.
@@ -93,6 +140,27 @@ mod tests {
             .map(|_| dice.time(Span::Exponential { mean: 2_000 }))
             .sum();
         assert!((19_000_000..21_000_000).contains(&sum), "{sum}");
+    }
+
+    #[test]
+    fn times_are_spread_as_they_say() {
+        let drawn = |span| {
+            let mut dice = Dice::new(9);
+            let mut times: Vec<Micros> = (0..10_000).map(|_| dice.time(span)).collect();
+            times.sort_unstable();
+            times
+        };
+        let tail = Span::LogNormal {
+            median: 10_000,
+            p99: 80_000,
+        };
+        let times = drawn(tail);
+        assert!((9_700..10_300).contains(&times[5_000]), "{}", times[5_000]);
+        assert!((70_000..90_000).contains(&times[9_900]), "{}", times[9_900]);
+        assert_eq!(tail.mean(), 14_910);
+        let even = Span::Uniform { least: 5, most: 8 };
+        let times = drawn(even);
+        assert_eq!((times[0], times[9_999], even.mean()), (5, 8, 6));
     }
 
     #[test]

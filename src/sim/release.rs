@@ -3,60 +3,74 @@
 use super::agenda::Step;
 use super::connections::{Name, Place};
 use super::invariant::{Broken, Invariant};
-use super::run::{Exchange, Run};
-use super::{Estimate, Load};
-use crate::decide::reuse::{self, CloseReason, Counted, Cut, Mode, Present, Proven, Released};
+use super::live::Token;
+use super::run::Run;
+use super::steering::Current;
+use super::world::Estimate;
+use crate::decide::reuse::{self, CloseReason, Counted, Cut, Figures, Mode, Present, Proven, Released};
 use crate::decide::settings::Micros;
-use crate::policy::{ServerIndex, WorkerId};
+use crate::policy::{ServerId, ServerIndex, WorkerId};
+use crate::shared::key::PoolKey;
 use crate::shared::pool::{PurgeTimer, Refused, Ticket};
+use crate::shared::table::Admin;
+use std::num::NonZeroU64;
 
 /// Idle private connections of one client at most, as a listener has it by default.
 const SESSION_PRIVATE_MAX: usize = 5;
 
 impl Run<'_> {
-    /// A response is here; the answer is what it costs the worker.
-    pub(super) fn answered(&mut self, exchange: u32) -> Result<Micros, Broken> {
-        let cost = self.cluster.costs.response;
-        let Exchange {
-            client,
-            stream,
-            server,
-            connection: name,
-        } = self.exchanges.remove(exchange as usize);
-        let closes_after = self.cluster.servers[server.at()].closes_after;
+    /// Whether the connection of a request ends with the response that has just come on it.
+    pub(super) fn response_ends_connection(&mut self, token: Token) -> bool {
+        let live = self.lives.get(token).expect("it was answered");
+        let name = live.connection.expect("it was answered on one");
+        let closes_after = self
+            .machines
+            .model(self.connections.get(name).server)
+            .closes_after;
         let connection = self.connections.get_mut(name);
-        let worker = connection.worker;
-        connection.streams -= 1;
         connection.responses += 1;
         connection.ending |= closes_after.is_some_and(|most| connection.responses >= most);
-        if connection.streams == 0 {
-            self.over(name, client)?;
-        } else if connection.ending {
-            self.withdraw(name);
-        } else if self.cluster.pool.mode >= Mode::Aggressive {
-            self.offer(name);
-        }
-        self.leave(server);
-        self.check(server)?;
-        self.clients[client as usize].on_their_way -= 1;
-        self.end_session(client)?;
-        self.think(worker, stream, cost);
-        Ok(cost)
+        connection.ending && connection.streams == 1
     }
 
-    /// The last request on a connection is over: it is parked, left to its client, or closed (POOL-32).
-    fn over(&mut self, name: Name, client: u32) -> Result<(), Broken> {
+    /// The request is over: its connection is parked, left to its client, offered to others, or closed (POOL-32).
+    pub(super) fn park(&mut self, token: Token) -> Result<(), Broken> {
+        let live = self.lives.get_mut(token).expect("it was answered");
+        let Some(name) = live.connection.take() else {
+            return Ok(());
+        };
+        let (client, mode) = (live.client, live.sharing.mode);
+        let index = live.server.expect("it was sent to a server");
+        let connection = self.connections.get_mut(name);
+        connection.streams -= 1;
+        if connection.streams > 0 {
+            if connection.ending {
+                self.withdraw(name);
+            } else if mode >= Mode::Aggressive {
+                self.offer(name);
+            }
+            return Ok(());
+        }
         self.withdraw(name);
         self.clients[client as usize].own.retain(|own| *own != name);
-        let connection = self.connections.get(name);
-        let (worker, server, ending) = (connection.worker, connection.server, connection.ending);
-        let released = self.released(name);
-        let kept = if ending {
-            Err(CloseReason::NotReusable)
-        } else if released.mode == Mode::Never {
+        let key = self.key_of(token, index);
+        let released = self.released(token, name, index);
+        let delay = self
+            .lives
+            .get(token)
+            .expect("looked up above")
+            .entry()
+            .settings
+            .pool
+            .purge_delay;
+        let (worker, server) = (
+            self.connections.get(name).worker,
+            self.connections.get(name).server,
+        );
+        let kept = if released.mode == Mode::Never {
             self.keep_private(name, client, &released)
         } else {
-            self.release(worker, server, &released, name)
+            self.release(worker, server, &key, &released, name)
                 .map(|_ticket| Place::Parked)
         };
         match kept {
@@ -65,7 +79,7 @@ impl Run<'_> {
                     .go(name, Place::Busy, place)
                     .map_err(|wrong| self.broken(wrong))?;
                 if place == Place::Parked {
-                    self.arm(worker, server);
+                    self.arm(worker, server, delay);
                 }
                 Ok(())
             }
@@ -73,22 +87,26 @@ impl Run<'_> {
                 let pool = self.pool(server);
                 pool.need.closed();
                 pool.total().closed();
-                self.forget(name, Place::Busy, reason)
+                self.forget_connection(name, Place::Busy, reason)
             }
         }
     }
 
-    fn released(&self, name: Name) -> Released {
-        let (connection, pool) = (self.connections.get(name), &self.cluster.pool);
+    fn released(&self, token: Token, name: Name, index: ServerIndex) -> Released {
+        let live = self.lives.get(token).expect("it was answered");
+        let (connection, pool) = (self.connections.get(name), &live.entry().settings.pool);
         let proven = if self.is_multiplexed(connection.server) {
             Proven::Safe
         } else {
             Proven::after(connection.responses)
         };
         Released {
-            mode: pool.mode,
+            mode: live.sharing.mode,
             private: false,
-            maintenance: false,
+            maintenance: self.is_retired(
+                &self.workers[usize::from(live.worker.0)].generation,
+                connection.server,
+            ),
             purge_delay: pool.purge_delay.is_some(),
             reverse: false,
             streams: connection.streams,
@@ -96,21 +114,31 @@ impl Run<'_> {
             proven,
             reuses_left: reuse::reuses_left(pool.max_reuse, connection.responses),
             descriptors: self.descriptors(),
-            figures: pool.figures,
+            figures: live.entry().figures(index),
         }
+    }
+
+    /// Whether nobody may keep connections to a server any more (POOL-52).
+    fn is_retired(&self, generation: &Current, server: ServerId) -> bool {
+        let state = generation.backends.iter().find_map(|entry| {
+            let at = entry.table.find(server)?;
+            Some(entry.table.at(at).state)
+        });
+        state.is_none_or(|state| state == Admin::Maint)
     }
 
     fn release(
         &self,
         worker: WorkerId,
-        server: ServerIndex,
+        server: ServerId,
+        key: &PoolKey,
         released: &Released,
         name: Name,
     ) -> Result<Ticket, CloseReason> {
         let pool = self.pool(server);
-        match self.cluster.estimate {
+        match self.world.estimate {
             Estimate::On => pool
-                .release(worker, &self.key, released, name)
+                .release(worker, key, released, name)
                 .map_err(|Refused { reason, .. }| reason),
             Estimate::Off => {
                 let present = Present {
@@ -118,7 +146,7 @@ impl Run<'_> {
                     ..pool.present(worker, released.figures.rule)
                 };
                 reuse::keep(released, &present)?;
-                Ok(pool.park(worker, &self.key, released.proven, name))
+                Ok(pool.park(worker, key, released.proven, name))
             }
         }
     }
@@ -136,15 +164,13 @@ impl Run<'_> {
     }
 
     /// A client that has sent all of its requests goes, and comes back as a new one.
-    fn end_session(&mut self, client: u32) -> Result<(), Broken> {
-        let Load::Clients(clients) = &self.cluster.load else {
-            return Ok(());
-        };
+    pub(super) fn end_session(&mut self, client: u32, stream: Option<u32>) -> Result<(), Broken> {
+        let most = self.session_max(stream);
         let state = &mut self.clients[client as usize];
-        if state.on_their_way > 0 || clients.session.is_none_or(|most| state.requests < most) {
+        if state.on_their_way > 0 || most.is_none_or(|most| state.requests < most) {
             return Ok(());
         }
-        state.requests = 0;
+        (state.requests, state.last) = (0, None);
         for name in std::mem::take(&mut state.own) {
             self.close_private(name, CloseReason::Private)?;
         }
@@ -153,13 +179,12 @@ impl Run<'_> {
 
     fn close_private(&mut self, name: Name, reason: CloseReason) -> Result<(), Broken> {
         self.pool(self.connections.get(name).server).total().closed();
-        self.forget(name, Place::Private, reason)
+        self.forget_connection(name, Place::Private, reason)
     }
 
-    fn arm(&mut self, worker: WorkerId, server: ServerIndex) {
-        let at = usize::from(worker.0) * self.cluster.servers.len() + server.at();
-        if let Some(delay) = self.cluster.pool.purge_delay
-            && !std::mem::replace(&mut self.armed[at], true)
+    fn arm(&mut self, worker: WorkerId, server: ServerId, delay: Option<NonZeroU64>) {
+        if let Some(delay) = delay
+            && self.armed.insert((worker.0, server.0))
         {
             self.agenda
                 .enter(self.now + delay.get(), worker, Step::Purge(server.0));
@@ -167,37 +192,41 @@ impl Run<'_> {
     }
 
     /// The purge timer of a server, at one worker (POOL-40).
-    pub(super) fn purge(&mut self, worker: WorkerId, server: ServerIndex) -> Result<Micros, Broken> {
-        let Some(delay) = self.cluster.pool.purge_delay else {
-            return Ok(0);
+    pub(super) fn purge(&mut self, worker: WorkerId, server: ServerId) -> Result<(), Broken> {
+        self.armed.remove(&(worker.0, server.0));
+        let generation = &self.workers[usize::from(worker.0)].generation;
+        let settings = generation.backends.iter().find_map(|entry| {
+            let at = entry.table.find(server)?;
+            Some((entry.settings.pool.purge_delay?, entry.figures(at)))
+        });
+        let Some((delay, figures)) = settings else {
+            return Ok(());
         };
-        let at = usize::from(worker.0) * self.cluster.servers.len() + server.at();
-        self.armed[at] = false;
         let mut victims = Vec::new();
-        let timer = match self.cluster.estimate {
+        let timer = match self.world.estimate {
             Estimate::On => {
-                let (period, figures) = (reuse::period(self.now, delay), self.cluster.pool.figures);
+                let period: Micros = reuse::period(self.now, delay);
                 self.pool(server).purge(worker, period, &figures, &mut victims)
             }
-            Estimate::Off => self.purge_without_estimate(worker, server, &mut victims),
+            Estimate::Off => self.purge_without_estimate(worker, server, &figures, &mut victims),
         };
         for victim in victims {
             self.pool(server).total().closed();
-            self.forget(victim, Place::Parked, CloseReason::Purge)?;
+            self.forget_connection(victim, Place::Parked, CloseReason::Purge)?;
         }
         match timer {
-            PurgeTimer::RunsOn => self.arm(worker, server),
+            PurgeTimer::RunsOn => self.arm(worker, server, Some(delay)),
             PurgeTimer::Stops => {}
         }
-        self.check(server)?;
-        Ok(0)
+        self.check(server)
     }
 
     /// The same cut, of what the counters say at this instant and nothing else.
     fn purge_without_estimate(
         &self,
         worker: WorkerId,
-        server: ServerIndex,
+        server: ServerId,
+        figures: &Figures,
         victims: &mut Vec<Name>,
     ) -> PurgeTimer {
         let pool = self.pool(server);
@@ -206,7 +235,7 @@ impl Run<'_> {
             need: 0,
             ..pool.need.read()
         };
-        let part = Cut::of(counted, &self.cluster.pool.figures).part(pool.parked_by(worker));
+        let part = Cut::of(counted, figures).part(pool.parked_by(worker));
         victims.extend(
             (0..part)
                 .filter_map(|_| pool.evict(worker))
@@ -219,17 +248,22 @@ impl Run<'_> {
     }
 
     /// Closes the oldest idle connection of a server (POOL-50).
-    pub(super) fn evict(&mut self, worker: WorkerId, server: ServerIndex) -> Result<(), Broken> {
+    pub(super) fn evict(&mut self, worker: WorkerId, server: ServerId) -> Result<(), Broken> {
         let pool = self.pool(server);
         let Some(evicted) = pool.evict(worker) else {
             return Ok(());
         };
         pool.total().closed();
-        self.forget(evicted.connection, Place::Parked, CloseReason::Evicted)
+        self.forget_connection(evicted.connection, Place::Parked, CloseReason::Evicted)
     }
 
     /// A connection is closed; the pool's counters know it already.
-    pub(super) fn forget(&mut self, name: Name, place: Place, reason: CloseReason) -> Result<(), Broken> {
+    pub(super) fn forget_connection(
+        &mut self,
+        name: Name,
+        place: Place,
+        reason: CloseReason,
+    ) -> Result<(), Broken> {
         self.tally.close(reason);
         match self.connections.close(name, place) {
             Ok(_server) => Ok(()),
@@ -244,28 +278,72 @@ impl Run<'_> {
                 self.close_private(name, CloseReason::Private)?;
             }
         }
-        for at in 0..self.cluster.servers.len() {
-            let server = ServerIndex(at as u16);
-            let mut drained = Vec::new();
-            for worker in 0..self.cluster.workers {
-                self.pool(server).drain(WorkerId(worker), &mut drained);
-            }
-            for name in drained {
-                self.pool(server).total().closed();
-                self.forget(name, Place::Parked, CloseReason::Maintenance)?;
+        for at in 0..self.servers.len() {
+            let server = ServerId(at as u32);
+            for worker in 0..self.world.workers {
+                self.drain_shard(WorkerId(worker), server)?;
             }
             self.nothing_left(server)?;
         }
-        let queued = self.table.queued();
-        if queued > 0 {
-            let seen = format!("{queued} wait in the backend's queue");
-            return Err(self.broken((Invariant::AllDrains, seen)));
+        for entry in &self.current.backends {
+            let queued = entry.table.queued();
+            if queued > 0 {
+                let seen = format!("{queued} wait in the queue of backend {}", entry.table.name);
+                return Err(self.broken((Invariant::AllDrains, seen)));
+            }
         }
         Ok(())
     }
 
-    fn nothing_left(&self, server: ServerIndex) -> Result<(), Broken> {
-        let (entry, there) = (&self.table.at(server).server, self.connections.of(server));
+    /// Closes what a worker has parked of a server.
+    fn drain_shard(&mut self, worker: WorkerId, server: ServerId) -> Result<(), Broken> {
+        let mut drained = Vec::new();
+        self.pool(server).drain(worker, &mut drained);
+        for name in drained {
+            self.pool(server).total().closed();
+            self.forget_connection(name, Place::Parked, CloseReason::Maintenance)?;
+        }
+        Ok(())
+    }
+
+    /// Closes what a worker has idle of servers that are in maintenance or gone since `former` (POOL-52).
+    pub(super) fn close_retired(&mut self, worker: WorkerId, former: &Current) -> Result<(), Broken> {
+        let now = self.workers[usize::from(worker.0)].generation.clone();
+        for entry in &former.backends {
+            for known in &entry.table.entries {
+                let id = known.server.id;
+                if known.state != Admin::Maint && self.is_retired(&now, id) {
+                    self.drain_shard(worker, id)?;
+                    self.close_private_of(worker, id)?;
+                    self.check(id)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the idle private connections that clients of a worker have to a server.
+    fn close_private_of(&mut self, worker: WorkerId, server: ServerId) -> Result<(), Broken> {
+        for client in 0..self.clients.len() {
+            if self.clients[client].worker != worker {
+                continue;
+            }
+            let connections = &self.connections;
+            let goes = |name: &Name| {
+                let connection = connections.get(*name);
+                connection.server == server && connection.place == Place::Private
+            };
+            let own = &mut self.clients[client].own;
+            let gone: Vec<Name> = own.extract_if(.., |name| goes(name)).collect();
+            for name in gone {
+                self.close_private(name, CloseReason::Maintenance)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn nothing_left(&self, server: ServerId) -> Result<(), Broken> {
+        let (entry, there) = (&self.servers[server.0 as usize], self.connections.of(server));
         let (counted, total) = (entry.pool.need.read(), entry.pool.total().read());
         let left = [
             counted.used,
@@ -280,7 +358,7 @@ impl Run<'_> {
         }
         let seen = format!(
             "server {}: {left:?} used, idle, in all, open, served, waiting",
-            server.0
+            entry.name
         );
         Err(self.broken((Invariant::AllDrains, seen)))
     }

@@ -1,10 +1,21 @@
 //! What a run showed.
 
+use super::decision::{Chooser, Decision};
+use super::delays::Delays;
+use super::sample::{Sample, Sampled};
+use super::world::{Watch, World};
+use crate::decide::exchange::Failure;
 use crate::decide::reuse::{CloseReason, OpenReason};
 use crate::decide::settings::Micros;
-use crate::policy::{ServerIndex, WorkerId};
+use crate::policy::{ServerId, WorkerId};
+use crate::shared::server::Server;
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{AddAssign, Range};
+use std::sync::Arc;
+
+/// Decisions that are shown with a broken invariant.
+const LAST_LINES: usize = 20;
 
 /// What a run showed. Its text ([`fmt::Display`]) is the same for the same cluster and seed, on every machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,12 +29,28 @@ pub struct Report {
     pub taken_by: Vec<u64>,
     /// Connections that each worker has lost to others.
     pub given_by: Vec<u64>,
-    /// Requests that each server has had.
+    /// Requests that each server has had, by id.
     pub served_by: Vec<u64>,
+    /// The servers' backends and names, by id.
+    pub servers: Vec<(String, String)>,
     /// How long those who waited and got a slot have waited.
     pub delays: Delays,
-    /// The first decisions ([`Cluster::decisions_max`](super::Cluster::decisions_max)).
+    /// From a request to its response, waits and further attempts included.
+    pub latency: Delays,
+    /// Requests that got no response of a server, by [`Failure::index`].
+    pub failures: [u64; Failure::COUNT],
+    /// The first decisions ([`Watch::first`](super::Watch::first)).
     pub decisions: Vec<Decision>,
+    /// The last ones ([`Watch::last`](super::Watch::last)).
+    pub last: VecDeque<Decision>,
+    /// How many there were in all.
+    pub decided: u64,
+    /// What happened to the cluster, and when.
+    pub notes: Vec<(Micros, String)>,
+    /// How the servers stood, once in each [`Watch::step`](super::Watch::step).
+    pub samples: Vec<Sample>,
+    watch: Watch,
+    sampled: Sampled,
 }
 
 /// One second.
@@ -60,43 +87,129 @@ pub struct Tally {
     pub left: u64,
     /// Waits that were sent back to choose again.
     pub sent_back: u64,
+    /// Further attempts at the same server.
+    pub retries: u64,
+    /// Further attempts at another one (RT-6).
+    pub redispatches: u64,
+    /// Reused connections that died before a response, without another attempt (POOL-16).
+    pub reuse_aborts: u64,
+    /// Connects that were refused or took too long.
+    pub connect_failures: u64,
+    /// Connections that ended, or stayed silent for too long, in the place of a response.
+    pub lost: u64,
+    /// Responses with a status of 500 or more.
+    pub errors: u64,
+    /// Requests that a rule answered.
+    pub by_rule: u64,
+    chosen: [u64; Chooser::COUNT],
     opened: [u64; OpenReason::COUNT],
     closed: [u64; CloseReason::COUNT],
 }
 
-/// How one request came to its connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// When.
-    pub at: Micros,
-    /// Whose request, at which worker.
-    pub client: u32,
-    /// At which worker.
-    pub worker: WorkerId,
-    /// Which server was chosen.
-    pub server: ServerIndex,
-    /// The connection, counted from 1 in the order in which they were opened.
-    pub connection: u64,
-    /// How.
-    pub lent: Lent,
-}
-
-/// How a request came to its connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lent {
-    /// It was opened for it.
-    Opened(OpenReason),
-    /// Its client's own: private, or attached to it while it carries streams (POOL-14).
-    Attached,
-    /// One more stream of a busy connection (POOL-10 b).
-    Joined,
-    /// Parked by its worker.
-    Own,
-    /// Parked by this one.
-    TakenOver(WorkerId),
-}
-
 impl Report {
+    pub(super) fn new(seed: u64, world: &World) -> Report {
+        let workers = usize::from(world.workers);
+        Report {
+            seed,
+            seconds: Vec::new(),
+            taken_by: vec![0; workers],
+            given_by: vec![0; workers],
+            served_by: Vec::new(),
+            servers: Vec::new(),
+            delays: Delays::default(),
+            latency: Delays::default(),
+            failures: [0; Failure::COUNT],
+            decisions: Vec::new(),
+            last: VecDeque::new(),
+            decided: 0,
+            notes: Vec::new(),
+            samples: Vec::new(),
+            watch: world.watch,
+            sampled: Sampled::default(),
+        }
+    }
+
+    /// Whether decisions are written down.
+    pub(super) fn is_watched(&self) -> bool {
+        self.watch.first + self.watch.last > 0
+    }
+
+    pub(super) fn tell(&mut self, decision: &Decision) {
+        self.decided += 1;
+        if self.decisions.len() < self.watch.first {
+            self.decisions.push(decision.clone());
+        } else if self.watch.last > 0 {
+            if self.last.len() == self.watch.last {
+                self.last.pop_front();
+            }
+            self.last.push_back(decision.clone());
+        }
+    }
+
+    /// What was decided last.
+    pub(super) fn last_lines(&self) -> Vec<String> {
+        let all = self.decisions.iter().chain(&self.last);
+        let skipped = (self.decisions.len() + self.last.len()).saturating_sub(LAST_LINES);
+        all.skip(skipped).map(ToString::to_string).collect()
+    }
+
+    pub(super) fn served(&mut self, server: ServerId) {
+        let at = server.0 as usize;
+        if self.served_by.len() <= at {
+            self.served_by.resize(at + 1, 0);
+        }
+        self.served_by[at] += 1;
+        if self.watch.step > 0 {
+            self.sampled.served(at);
+        }
+    }
+
+    pub(super) fn answered(&mut self, took: Micros) {
+        self.latency.add(took);
+        if self.watch.step > 0 {
+            self.sampled.latency.add(took);
+        }
+    }
+
+    pub(super) fn waited(&mut self, time: Micros) {
+        self.delays.add(time);
+        if self.watch.step > 0 {
+            self.sampled.queueing.add(time);
+        }
+    }
+
+    pub(super) fn failed(&mut self, failure: Failure) {
+        self.failures[failure.index()] += 1;
+        self.sampled.failed += 1;
+    }
+
+    pub(super) fn lent(&mut self, is_new: bool) {
+        let count = if is_new {
+            &mut self.sampled.opened
+        } else {
+            &mut self.sampled.reused
+        };
+        *count += 1;
+    }
+
+    pub(super) fn taken_over(&mut self, by: WorkerId, from: WorkerId) {
+        self.taken_by[usize::from(by.0)] += 1;
+        self.given_by[usize::from(from.0)] += 1;
+    }
+
+    /// Writes down how the servers stand.
+    pub(super) fn look<C>(&mut self, now: Micros, servers: &[Arc<Server<C>>], queued: u32) {
+        let sampled = std::mem::take(&mut self.sampled);
+        self.samples.push(sampled.sample(now, servers, queued));
+    }
+
+    /// The run is over.
+    pub(super) fn close<C>(&mut self, servers: &[Arc<Server<C>>]) {
+        let name = |server: &Arc<Server<C>>| (server.backend.to_string(), server.name.to_string());
+        self.servers = servers.iter().map(name).collect();
+        self.served_by.resize(servers.len(), 0);
+    }
+
     /// What happened in all.
     pub fn total(&self) -> Tally {
         self.between(0..self.seconds.len())
@@ -144,6 +257,15 @@ impl Tally {
         part as f64 * f64::from(scale) / self.requests.max(1) as f64
     }
 
+    /// Requests of which that one chose the server.
+    pub fn chosen_by(&self, chooser: Chooser) -> u64 {
+        self.chosen[chooser.index()]
+    }
+
+    pub(super) fn choose(&mut self, chooser: Chooser) {
+        self.chosen[chooser.index()] += 1;
+    }
+
     pub(super) fn open(&mut self, reason: OpenReason) {
         self.opened[reason.index()] += 1;
     }
@@ -151,72 +273,6 @@ impl Tally {
     pub(super) fn close(&mut self, reason: CloseReason) {
         self.closed[reason.index()] += 1;
     }
-}
-
-/// Times in µs, counted in buckets an eighth of a power of two wide.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Delays {
-    buckets: Vec<u64>,
-    count: u64,
-    sum: u128,
-    most: Micros,
-}
-
-/// Buckets of one power of two, and the bits that tell them apart.
-const PARTS: u64 = 8;
-const PART_BITS: u32 = PARTS.trailing_zeros();
-
-impl Delays {
-    /// How many.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// The longest.
-    pub fn most(&self) -> Micros {
-        self.most
-    }
-
-    /// Of all; 0 without any.
-    pub fn mean(&self) -> Micros {
-        (self.sum / u128::from(self.count.max(1))) as Micros
-    }
-
-    /// So many of a hundred are at most this long, to an eighth; 0 without any.
-    pub fn percentile(&self, percent: u32) -> Micros {
-        let below = (self.count * u64::from(percent)).div_ceil(100);
-        let mut seen = 0;
-        let bucket = self.buckets.iter().position(|count| {
-            seen += count;
-            seen >= below
-        });
-        bucket.map_or(0, |bucket| end_of(bucket as u64).min(self.most))
-    }
-
-    pub(super) fn add(&mut self, delay: Micros) {
-        let bucket = bucket_of(delay) as usize;
-        if self.buckets.len() <= bucket {
-            self.buckets.resize(bucket + 1, 0);
-        }
-        self.buckets[bucket] += 1;
-        self.count += 1;
-        self.sum += u128::from(delay);
-        self.most = self.most.max(delay);
-    }
-}
-
-fn bucket_of(delay: Micros) -> u64 {
-    let shift = delay.max(1).ilog2().saturating_sub(PART_BITS);
-    u64::from(shift) * PARTS + (delay >> shift)
-}
-
-/// The longest in a bucket.
-fn end_of(bucket: u64) -> Micros {
-    if bucket < 2 * PARTS {
-        return bucket;
-    }
-    let shift = bucket / PARTS - 1;
-    ((bucket % PARTS + PARTS + 1) << shift) - 1
 }
 
 impl AddAssign for Tally {
@@ -230,10 +286,18 @@ impl AddAssign for Tally {
         self.timed_out += other.timed_out;
         self.left += other.left;
         self.sent_back += other.sent_back;
+        self.retries += other.retries;
+        self.redispatches += other.redispatches;
+        self.reuse_aborts += other.reuse_aborts;
+        self.connect_failures += other.connect_failures;
+        self.lost += other.lost;
+        self.errors += other.errors;
+        self.by_rule += other.by_rule;
         let add =
             |sum: &mut [u64], more: &[u64]| sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
         add(&mut self.opened, &other.opened);
         add(&mut self.closed, &other.closed);
+        add(&mut self.chosen, &other.chosen);
     }
 }
 
@@ -299,32 +363,10 @@ impl fmt::Display for Tally {
     }
 }
 
-/// One line: `12.345 ms  client 3 at worker 1: server 0, connection 7, own`.
-impl fmt::Display for Decision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}.{:03} ms  client {} at worker {}: server {}, connection {}, ",
-            self.at / 1_000,
-            self.at % 1_000,
-            self.client,
-            self.worker.0,
-            self.server.0,
-            self.connection
-        )?;
-        match self.lent {
-            Lent::Opened(reason) => write!(f, "new: {}", reason.word()),
-            Lent::Attached => write!(f, "attached"),
-            Lent::Joined => write!(f, "joined"),
-            Lent::Own => write!(f, "own"),
-            Lent::TakenOver(from) => write!(f, "taken over from {}", from.0),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sim::Span;
 
     fn second(requests: u64, reused: u64) -> Second {
         let mut tally = Tally {
@@ -341,14 +383,11 @@ mod tests {
 
     #[test]
     fn seconds_add_up() {
+        let cluster =
+            super::super::Cluster::new(1, 1, super::super::VirtualServer::answering(Span::Constant(1)));
         let report = Report {
-            seed: 1,
             seconds: vec![second(10, 5), second(10, 9), second(20, 20)],
-            taken_by: Vec::new(),
-            given_by: Vec::new(),
-            served_by: Vec::new(),
-            delays: Delays::default(),
-            decisions: Vec::new(),
+            ..Report::new(1, &cluster.world())
         };
         let total = report.total();
         assert_eq!((total.requests, total.opened(), total.closed()), (40, 6, 0));
@@ -356,28 +395,5 @@ mod tests {
         assert_eq!(report.between(1..9).opened_for(OpenReason::None), 1);
         assert_eq!(report.between(1..2).of_requests(1, 1_000), 100.0);
         assert_eq!(Tally::default().reuse_percent(), 0.0);
-    }
-
-    #[test]
-    fn delays_are_known_to_an_eighth() {
-        let mut delays = Delays::default();
-        assert_eq!((delays.percentile(99), delays.mean(), delays.most()), (0, 0, 0));
-        (0..1000).for_each(|delay| delays.add(delay));
-        assert_eq!((delays.count(), delays.mean(), delays.most()), (1000, 499, 999));
-        for percent in [1, 50, 90, 99] {
-            let (exact, found) = (u64::from(percent) * 10 - 1, delays.percentile(percent));
-            assert!(
-                found >= exact && found <= exact + exact / 8 + 1,
-                "{percent}: {found}"
-            );
-        }
-        for delay in [0, 1, 7, 8, 15, 16, 17, 31, 32, 1 << 40] {
-            let end = end_of(bucket_of(delay));
-            assert!(
-                end >= delay && bucket_of(end) == bucket_of(delay),
-                "{delay}: {end}"
-            );
-            assert_eq!(bucket_of(end + 1), bucket_of(delay) + 1);
-        }
     }
 }

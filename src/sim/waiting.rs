@@ -1,230 +1,228 @@
-//! A slot for a request: choose, take or wait, be told, give up; and the operator who takes servers away.
+//! A slot for a request: take it or wait, be told, give up, give it back.
 //!
 //! A wait is told to its worker as production does, by a message; it arrives at the same instant, and the worker does
 //! what it was at first.
 
 use super::agenda::Step;
+use super::connections::Name;
+use super::consult;
+use super::decision::Queued;
 use super::invariant::{Broken, Invariant};
+use super::live::{Live, Token, Wait};
 use super::run::Run;
 use crate::decide::balance::servers;
-use crate::decide::settings::Micros;
-use crate::policy::{Draw, ServerIndex, Table, WorkerId};
-use crate::shared::queue::{Grants, Outcome, Rank, Waiter};
-use crate::shared::table::{Admin, Waiting};
-use slab::Slab;
+use crate::decide::exchange::{Event, ServerSide, Taken, Timer};
+use crate::decide::usher::{AboutToWait, Admission};
+use crate::policy::{Priority, ServerId, ServerIndex, Table};
+use crate::shared::queue::{Grants, Outcome, Waiter};
+use crate::shared::table::{BackendTable, Waiting};
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
-
-/// A request without a slot.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asking {
-    pub(super) worker: WorkerId,
-    pub(super) client: u32,
-    /// Which of the client's streams goes on when it is over.
-    pub(super) stream: Option<u32>,
-    /// The one server that it needs.
-    tied: Option<ServerIndex>,
-    came: Micros,
-}
-
-impl Asking {
-    /// What a hash makes of it: all requests of a client have the same.
-    fn number(&self) -> u64 {
-        xxh3_64(&self.client.to_le_bytes())
-    }
-}
-
-/// What came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Acquired {
-    Slot(ServerIndex),
-    /// It will be told.
-    Waits,
-    /// There is no server.
-    Nothing,
-}
-
-/// Why a worker ends a wait of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
-    Expired,
-    Left,
-}
-
-/// All waits that their workers have not heard the end of.
-#[derive(Debug, Default)]
-pub(super) struct Waits {
-    places: Slab<Wait>,
-    begun: u32,
-}
-
-#[derive(Debug)]
-struct Wait {
-    /// Tells it from others at its place.
-    number: u32,
-    asking: Asking,
-    waiter: Arc<Waiter>,
-    place: Option<ServerIndex>,
-    rank: Option<Rank>,
-    /// Its worker has ended it, but will be told of another end, too.
-    is_over: bool,
-}
-
-impl Waits {
-    pub(super) fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
-    fn begin(&mut self, asking: Asking, place: Option<ServerIndex>) -> (u64, Arc<Waiter>) {
-        self.begun = self.begun.wrapping_add(1);
-        let entry = self.places.vacant_entry();
-        let token = u64::from(self.begun) << 32 | entry.key() as u64;
-        let waiter = Arc::new(Waiter::new(asking.worker, token));
-        entry.insert(Wait {
-            number: self.begun,
-            asking,
-            waiter: waiter.clone(),
-            place,
-            rank: None,
-            is_over: false,
-        });
-        (token, waiter)
-    }
-
-    fn get_mut(&mut self, token: u64) -> Option<&mut Wait> {
-        let wait = self.places.get_mut(token as u32 as usize)?;
-        (wait.number == (token >> 32) as u32).then_some(wait)
-    }
-
-    fn remove(&mut self, token: u64) -> Option<Wait> {
-        self.get_mut(token)?;
-        Some(self.places.remove(token as u32 as usize))
-    }
-}
 
 impl Run<'_> {
-    pub(super) fn asking(&mut self, worker: WorkerId, client: u32, stream: Option<u32>) -> Asking {
-        let percent = self.cluster.waiting.tied;
-        let is_tied = percent > 0 && self.dice.draw(100) < u32::from(percent);
-        let tied = is_tied.then(|| ServerIndex((client as usize % self.cluster.servers.len()) as u16));
-        Asking {
-            worker,
-            client,
-            stream,
-            tied,
-            came: self.now,
+    // ---- slots ---------------------------------------------------------------------------------------------------
+
+    pub(super) fn take_slot(&mut self, token: Token, index: ServerIndex) -> Result<Taken, Broken> {
+        let live = self.lives.get(token).expect("it takes a slot");
+        let (table, asked) = (live.entry().table.clone(), live.asked);
+        let taken = table.takes_tied(index) && table.take(index);
+        // What the balancer did not choose itself, it has to be told of (LB-22).
+        if !taken || asked {
+            table.changed(index);
         }
+        if !taken {
+            return Ok(Taken::Refused);
+        }
+        self.check_slots(&table, index)?;
+        let live = self.lives.get_mut(token).expect("looked up above");
+        live.seat.slot = Some((table.at(index).server.id, index));
+        live.seat.until = 0;
+        Ok(Taken::Yes)
     }
 
-    /// A slot, or a place in a queue (Q-5…8).
-    pub(super) fn acquire(&mut self, asking: Asking) -> Result<Acquired, Broken> {
-        let mut grants = Grants::new();
-        self.table.arrive(&mut grants);
-        self.tell_waits(grants);
-        let acquired = self.choose(asking)?;
-        if acquired == Acquired::Nothing {
-            self.table.depart();
-        }
-        Ok(acquired)
-    }
-
-    fn choose(&mut self, asking: Asking) -> Result<Acquired, Broken> {
-        if !self.table.has_usable() {
-            return Ok(Acquired::Nothing);
-        }
-        let tied = asking
-            .tied
-            .filter(|server| self.table.at(*server).state != Admin::Maint);
-        let picked = match tied {
-            Some(server) => Some(server),
-            None if self.table.is_queued() && !self.table.ties(Some(asking.number())) => None,
-            None => {
-                let picked = self.table.pick_for(Some(asking.number()), None, &mut self.dice);
-                picked.server
-            }
+    pub(super) fn release_slot(&mut self, token: Token) -> Result<(), Broken> {
+        let Some(live) = self.lives.get_mut(token) else {
+            return Ok(());
         };
-        let Some(server) = picked else {
-            return self.wait(asking, None);
-        };
-        let taken = self.table.take(server);
-        if !taken || tied.is_some() {
-            self.table.changed(server);
+        if let Some(slot) = live.seat.slot.take() {
+            let own = live.entry().table.clone();
+            self.give_back(&own, slot);
         }
-        if taken {
-            self.check_slots(server)?;
-            return Ok(Acquired::Slot(server));
-        }
-        self.wait(asking, Some(server))
+        Ok(())
     }
 
-    fn wait(&mut self, asking: Asking, place: Option<ServerIndex>) -> Result<Acquired, Broken> {
-        let (token, waiter) = self.waits.begin(asking, place);
+    /// Gives a slot back that was had with that table: to whoever waits for it, if anybody does.
+    fn give_back(&mut self, own: &Arc<BackendTable<Name>>, (server, near): (ServerId, ServerIndex)) {
+        let now = consult::place_of(&self.current, own.id);
+        let table = now.map_or_else(
+            || own.clone(),
+            |at| self.current.backends[usize::from(at.0)].table.clone(),
+        );
         let mut grants = Grants::new();
-        let waiting = self
-            .table
-            .wait(place, waiter, (0, asking.came as i64), &mut grants);
-        self.tell_waits(grants);
+        table.give_back(server, near, &mut grants);
+        self.tell_waits_of(&table, grants);
+    }
+
+    /// Goes on with what its worker has by now; `false` if the backend has gone. Nothing may be held of the former table.
+    pub(super) fn move_to_current(&mut self, token: Token) -> bool {
+        let Some(live) = self.lives.get_mut(token) else {
+            return false;
+        };
+        let newest = &self.workers[usize::from(live.worker.0)].generation;
+        if Arc::ptr_eq(newest, &live.generation) {
+            return true;
+        }
+        let before = live.entry().table.clone();
+        let Some(at) = consult::place_of(newest, before.id) else {
+            return false;
+        };
+        let now = newest.backends[usize::from(at.0)].table.clone();
+        let find = |index: ServerIndex| now.find_near(before.at(index).server.id, index);
+        live.machine.renumber(find);
+        live.server = live.server.and_then(find);
+        // What it shows to a policy was gathered for the one that there was.
+        let (former, next) = (live.entry(), &newest.backends[usize::from(at.0)]);
+        let same = |one: Option<&Arc<_>>, other: Option<&Arc<_>>| match (one, other) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        let picks = same(
+            former.policy.as_ref().map(|policy| &policy.attached),
+            next.policy.as_ref().map(|policy| &policy.attached),
+        );
+        let ushers = same(former.queue_policy.as_ref(), next.queue_policy.as_ref());
+        if !picks {
+            live.for_picker = None;
+        }
+        if !ushers {
+            live.for_usher = None;
+        }
+        (live.generation, live.backend) = (newest.clone(), at.0);
+        before.depart();
+        let mut grants = Grants::new();
+        now.arrive(&mut grants);
+        self.tell_waits_of(&now, grants);
+        true
+    }
+
+    // ---- waiting -------------------------------------------------------------------------------------------------
+
+    /// Begins to wait for a slot of a server, or of any.
+    pub(super) fn wait(&mut self, token: Token, place: Option<ServerIndex>) -> Result<(), Broken> {
+        self.move_to_current(token);
+        let live = self.lives.get(token).expect("it is about to wait");
+        let ServerSide::Waiting(now, _) = live.machine.server() else {
+            return Ok(());
+        };
+        if place.is_some() && now.is_none() {
+            return self.drive(token, Event::SentBack); // its server has gone
+        }
+        match self.ask_to_wait(token, now) {
+            Some(rank) => self.enter(token, now, rank),
+            None => self.drive(token, Event::NotAdmitted),
+        }
+    }
+
+    /// Asks whether it may wait, how long, and where in the order.
+    fn ask_to_wait(&mut self, token: Token, place: Option<ServerIndex>) -> Option<(i16, i64)> {
+        let live = self.lives.get(token)?;
+        let (table, longest) = (live.entry().table.clone(), live.entry().settings.queue);
+        let about = AboutToWait {
+            server: place,
+            queued: place.map_or_else(|| table.queued(), |server| table.waiting(server)),
+            priority: live.seat.priority,
+        };
+        let now = self.now;
+        let ushered = self.usher(token, &about).over(about.priority, now);
+        if ushered.admission != Admission::Accepted {
+            return None;
+        }
+        let seat = &mut self.lives.get_mut(token)?.seat;
+        let arrived = *seat.arrived.get_or_insert(now);
+        if seat.until == 0 {
+            seat.until = now + longest;
+        }
+        if let Some(most) = ushered.wait_max {
+            seat.until = seat.until.min(now + most);
+        }
+        let Priority { class, offset } = ushered.priority;
+        Some((class, (arrived as i64).saturating_add(offset)))
+    }
+
+    fn enter(&mut self, token: Token, place: Option<ServerIndex>, rank: (i16, i64)) -> Result<(), Broken> {
+        let live = self.lives.get(token).expect("it is about to wait");
+        let (worker, table) = (live.worker, live.entry().table.clone());
+        let waiter = Arc::new(Waiter::new(worker, token));
+        let mut grants = Grants::new();
+        let waiting = table.wait(place, waiter.clone(), rank, &mut grants);
+        self.tell_waits_of(&table, grants);
         match waiting {
-            Waiting::Queued { rank, .. } => {
-                self.waits.get_mut(token).expect("it has begun").rank = Some(rank);
+            Waiting::Queued { rank, ahead } => {
                 self.tally.waited += 1;
-                self.agenda.enter(
-                    asking.came + self.cluster.waiting.timeout,
-                    asking.worker,
-                    Step::Expired(token),
-                );
-                if let Some(patience) = self.cluster.waiting.leaves_after {
-                    let at = self.now + self.dice.time(patience);
-                    self.agenda.enter(at, asking.worker, Step::Left(token));
+                let since = self.now;
+                let patience = self.world.leaves_after.map(|patience| self.dice.time(patience));
+                let live = self.lives.get_mut(token).expect("looked up above");
+                live.attempt = live.attempt.wrapping_add(1);
+                let (attempt, until) = (live.attempt, live.seat.until);
+                if let Some(decision) = &mut live.decision {
+                    decision.queue = Some(Queued {
+                        own: place.is_some(),
+                        ahead,
+                        waited: 0,
+                    });
                 }
-                Ok(Acquired::Waits)
+                live.seat.wait = Some(Wait {
+                    waiter,
+                    place,
+                    rank,
+                    since,
+                });
+                self.agenda.enter(until, worker, Step::Expired(token, attempt));
+                if let Some(patience) = patience {
+                    self.agenda
+                        .enter(since + patience, worker, Step::Left(token, attempt));
+                }
+                Ok(())
             }
-            Waiting::Full => {
-                self.waits.remove(token);
-                self.choose_freely(asking)
-            }
-            Waiting::Closed => {
+            Waiting::Full => self.drive(token, Event::Full),
+            Waiting::Closed if self.is_settled() => {
                 let seen = format!("{place:?} is closed in the table that is in force");
                 Err(self.broken((Invariant::WaitsEndOnce, seen)))
             }
+            // Its worker has not heard of the table that closed it: it chooses again, as if nothing tied it.
+            Waiting::Closed => {
+                let live = self.lives.get_mut(token).expect("looked up above");
+                live.seat.turned_away = true;
+                self.take_up_now(token)?;
+                self.go_back(token)
+            }
         }
     }
 
-    /// The queue of the server that it wanted is full.
-    fn choose_freely(&mut self, asking: Asking) -> Result<Acquired, Broken> {
-        match asking.tied {
-            Some(_) => self.choose(Asking { tied: None, ..asking }),
-            None => self.wait(asking, None),
-        }
+    /// The worker of a request looks at what is published before it goes on.
+    fn take_up_now(&mut self, token: Token) -> Result<(), Broken> {
+        let worker = self.lives.get(token).expect("it goes on").worker;
+        self.take_up(worker)
     }
 
     /// A wait has ended.
-    pub(super) fn told(&mut self, token: u64) -> Result<Micros, Broken> {
-        let Some(wait) = self.waits.remove(token) else {
-            let seen = format!("wait {token:x} is told of, but it is over");
-            return Err(self.broken((Invariant::WaitsEndOnce, seen)));
-        };
-        if wait.is_over {
-            return Ok(0);
-        }
-        let cost = self.cluster.costs.grant;
-        match wait.waiter.outcome() {
+    pub(super) fn told(&mut self, token: Token) -> Result<(), Broken> {
+        let outcome = self
+            .lives
+            .get(token)
+            .and_then(|live| live.seat.wait.as_ref())
+            .and_then(|wait| wait.waiter.outcome());
+        match outcome {
             Some(Outcome::Granted(granted)) => {
-                self.check_slots(granted.near)?;
-                self.report.delays.add(self.now - wait.asking.came);
-                self.send(wait.asking, granted.near, cost)
+                self.spent += self.world.costs.grant;
+                self.account_wait(token);
+                self.granted(token, granted.server, granted.near)
             }
             Some(Outcome::SentBack) => {
-                self.tally.sent_back += 1;
-                match self.choose(wait.asking)? {
-                    Acquired::Slot(server) => self.send(wait.asking, server, cost),
-                    Acquired::Waits => Ok(cost),
-                    Acquired::Nothing => {
-                        self.table.depart();
-                        Ok(self.refuse(wait.asking, cost))
-                    }
-                }
+                self.spent += self.world.costs.grant;
+                self.account_wait(token);
+                self.go_back(token)
             }
+            _ if self.late.remove(&token) => Ok(()),
             outcome => {
                 let seen = format!("wait {token:x} is told of with {outcome:?}");
                 Err(self.broken((Invariant::WaitsEndOnce, seen)))
@@ -232,54 +230,123 @@ impl Run<'_> {
         }
     }
 
-    /// A worker ends a wait of its own; a slot that it was granted at that instant goes on to the next.
-    pub(super) fn end_wait(&mut self, token: u64, why: Ended) -> Result<Micros, Broken> {
-        let Some(wait) = self.waits.get_mut(token).filter(|wait| !wait.is_over) else {
-            return Ok(0);
+    fn granted(&mut self, token: Token, server: ServerId, near: ServerIndex) -> Result<(), Broken> {
+        let live = self.lives.get_mut(token).expect("it waited");
+        live.seat.slot = Some((server, near));
+        live.seat.until = 0;
+        self.move_to_current(token);
+        let live = self.lives.get_mut(token).expect("looked up above");
+        let table = live.entry().table.clone();
+        let Some(index) = table.find_near(server, near) else {
+            self.release_slot(token)?;
+            return self.go_back(token);
         };
-        wait.is_over = true;
-        let (asking, waiter, place) = (wait.asking, wait.waiter.clone(), wait.place);
-        let rank = wait.rank.expect("it waits");
-        match self.table.cancel(place, rank, &waiter) {
-            Ok(()) => {
-                self.waits.remove(token);
-                self.table.depart();
+        (live.server, live.asked) = (Some(index), false);
+        if let Some(decision) = &mut live.decision {
+            decision.server = table.at(index).server.name.to_string();
+        }
+        self.check_slots(&table, index)?;
+        let waited = self.now
+            - self
+                .lives
+                .get(token)
+                .and_then(|live| live.seat.arrived)
+                .unwrap_or(self.now);
+        self.report.waited(waited);
+        self.drive(token, Event::Granted(index))
+    }
+
+    /// Its server has gone, or all of them have: another choice, with the current table.
+    fn go_back(&mut self, token: Token) -> Result<(), Broken> {
+        if let Some(live) = self.lives.get_mut(token) {
+            live.seat.sent_back = true;
+            return self.drive(token, Event::SentBack);
+        }
+        Ok(())
+    }
+
+    /// Forgets a wait that has ended.
+    fn account_wait(&mut self, token: Token) {
+        let now = self.now;
+        let Some(live) = self.lives.get_mut(token) else {
+            return;
+        };
+        if let Some(wait) = live.seat.wait.take()
+            && let Some(queue) = live
+                .decision
+                .as_mut()
+                .and_then(|decision| decision.queue.as_mut())
+        {
+            queue.waited += now - wait.since;
+        }
+    }
+
+    /// The time of a wait is over, unless it has ended otherwise at this instant: then its worker is told.
+    pub(super) fn wait_expired(&mut self, token: Token, attempt: u16) -> Result<(), Broken> {
+        if !self.end_wait(token, attempt) {
+            return Ok(());
+        }
+        self.drive(token, Event::Expired(Timer::Queue))
+    }
+
+    /// Its client leaves; a slot that it was granted at that instant goes on to the next.
+    pub(super) fn leave_queue(&mut self, token: Token, attempt: u16) -> Result<(), Broken> {
+        let waits =
+            self.is_of(token, attempt) && self.lives.get(token).is_some_and(|live| live.seat.wait.is_some());
+        if waits {
+            return self.drive(token, Event::ClientGone);
+        }
+        Ok(())
+    }
+
+    /// Takes a request out of its queue; `false` if it is not there any more.
+    fn end_wait(&mut self, token: Token, attempt: u16) -> bool {
+        if !self.is_of(token, attempt) {
+            return false;
+        }
+        let live = self.lives.get(token).expect("looked up above");
+        let Some(wait) = &live.seat.wait else {
+            return false;
+        };
+        let table = &live.entry().table;
+        if table.cancel(wait.place, wait.rank, &wait.waiter).is_err() {
+            return false;
+        }
+        self.account_wait(token);
+        true
+    }
+
+    /// Ends a wait that is given up with its request, and gives back what it brought.
+    pub(super) fn leave_seat(&mut self, token: Token, live: &mut Live) -> Result<(), Broken> {
+        let table = live.entry().table.clone();
+        if let Some(wait) = live.seat.wait.take() {
+            match table.cancel(wait.place, wait.rank, &wait.waiter) {
+                Ok(()) => {}
+                Err(Outcome::Granted(granted)) => {
+                    self.late.insert(token);
+                    live.seat.slot = Some((granted.server, granted.near));
+                }
+                Err(_) => {
+                    self.late.insert(token);
+                }
             }
-            Err(Outcome::Granted(granted)) => self.leave(granted.near),
-            Err(_) => self.table.depart(),
         }
-        match why {
-            Ended::Expired => self.tally.timed_out += 1,
-            Ended::Left => self.tally.left += 1,
+        if let Some(slot) = live.seat.slot.take() {
+            self.give_back(&table, slot);
         }
-        self.think(asking.worker, asking.stream, 1);
-        Ok(0)
+        Ok(())
     }
 
-    /// Gives a slot back; the request has left the backend.
-    pub(super) fn leave(&mut self, server: ServerIndex) {
-        let mut grants = Grants::new();
-        self.table.depart();
-        self.table.release(server, &mut grants);
-        self.tell_waits(grants);
+    // ---- who is told ---------------------------------------------------------------------------------------------
+
+    pub(super) fn tell_waits(&mut self, mut grants: Grants) {
+        for grant in grants.drain() {
+            self.agenda.enter(self.now, grant.worker, Step::Told(grant.token));
+        }
     }
 
-    /// The operator's word about a server.
-    pub(super) fn change(&mut self, change: u32) -> Result<(), Broken> {
-        let change = self.cluster.changes[change as usize];
-        let mut entries = self.table.entries.to_vec();
-        entries[usize::from(change.server)].state = change.state;
-        let next = Arc::new(self.table.next(self.table.algorithm(), entries));
-        next.open();
-        let before = std::mem::replace(&mut self.table, next);
-        let mut grants = Grants::new();
-        self.table.send_back(&before, &mut grants);
-        self.table.look(&mut grants);
-        self.tell_waits(grants);
-        self.check_waiting()
-    }
-
-    fn tell_waits(&mut self, mut grants: Grants) {
+    /// The same, and goes on where a call served as many as one may.
+    pub(super) fn tell_waits_of(&mut self, table: &BackendTable<Name>, mut grants: Grants) {
         loop {
             for grant in grants.drain() {
                 self.agenda.enter(self.now, grant.worker, Step::Told(grant.token));
@@ -287,31 +354,50 @@ impl Run<'_> {
             if !grants.take_unfinished() {
                 return;
             }
-            self.table.look(&mut grants);
+            table.look(&mut grants);
         }
     }
 
-    fn check_slots(&self, server: ServerIndex) -> Result<(), Broken> {
-        let (served, limit) = (self.table.served(server), self.table.limit(server));
-        if served <= limit || self.table.at(server).queueing.minconn > 0 {
+    // ---- what must hold ------------------------------------------------------------------------------------------
+
+    fn check_slots(&self, table: &BackendTable<Name>, server: ServerIndex) -> Result<(), Broken> {
+        let (served, limit) = (table.served(server), table.limit(server));
+        // A limit that moves may have fallen since a slot was granted.
+        if served <= limit || table.at(server).queueing.minconn > 0 || !self.is_settled() {
             return Ok(());
         }
-        let seen = format!("server {} serves {served} of {limit}", server.0);
+        let seen = format!(
+            "server {} serves {served} of {limit}",
+            table.at(server).server.name
+        );
         Err(self.broken((Invariant::Slots, seen)))
     }
 
     pub(super) fn check_waiting(&self) -> Result<(), Broken> {
-        let queued = self.table.queued();
-        if self.waits.is_empty() && queued == 0 {
+        if !self.is_settled() {
             return Ok(());
         }
-        for server in servers(&*self.table) {
-            let (served, limit) = (self.table.served(server), self.table.limit(server));
-            let own = self.table.waiting(server);
-            if served < limit && (own > 0 || queued > 0 && self.table.usable(server)) {
+        for entry in &self.current.backends {
+            self.check_queues(&entry.table)?;
+        }
+        Ok(())
+    }
+
+    fn check_queues(&self, table: &BackendTable<Name>) -> Result<(), Broken> {
+        let queued = table.queued();
+        if queued == 0 && self.lives.is_empty() {
+            return Ok(());
+        }
+        for server in servers(table) {
+            let own = table.waiting(server);
+            if own == 0 && queued == 0 {
+                continue;
+            }
+            let (served, limit) = (table.served(server), table.limit(server));
+            if served < limit && (own > 0 || queued > 0 && table.usable(server)) {
                 let seen = format!(
                     "server {} serves {served} of {limit}, and {own} wait for it, {queued} for any",
-                    server.0
+                    table.at(server).server.name
                 );
                 return Err(self.broken((Invariant::NobodyWaitsBesideAFreeSlot, seen)));
             }

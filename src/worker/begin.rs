@@ -1,12 +1,12 @@
 //! From a complete head to an exchange: route, edits, the request as it will go out, the first bytes of its body.
 
 use super::Worker;
-use super::attributes;
 use super::client::Answered;
 use super::consult::{Consulted, apply_edits};
 use super::queue::Seat;
 use super::session::{Account, Begun, Delivery, Keep, Live, Phase, TunnelEnds};
 use super::usher::Ushering;
+use crate::decide::attributes;
 use crate::decide::cause::Cause;
 use crate::decide::exchange::{Arrival, Asked, Event, Exchange, Idempotent};
 use crate::decide::reuse::OpenReason;

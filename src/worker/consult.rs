@@ -4,21 +4,21 @@
 //! without a usable answer the core decides as if there were no policy. Every answer is counted by who gave it.
 
 use super::Worker;
-use super::attributes::{self, Source};
 use super::begin::Incoming;
-use super::policies;
 use super::queue::Moved;
-use super::sharing::Sharing;
-use crate::decide::balance::{Algorithm, servers};
+use crate::decide::attributes::{self, Source};
 use crate::decide::exchange::{Bond, Chosen, Tie, Wish};
 use crate::decide::reuse::Looser;
 use crate::decide::route::BackendRef;
+use crate::decide::sharing::Sharing;
 use crate::http1::RequestHead;
-use crate::net::{Connection, Key};
+use crate::net::Key;
 use crate::observe::messages::Level;
-use crate::policy::{Asked, Draw, Edits, Fault, Nth, Policy, RouteAsked, ServerIndex, Table, Target};
-use crate::shared::generation::{AttachedPolicy, OnFault};
-use crate::shared::table::{self, BackendTable, Source as Decider};
+use crate::policy::{Asked, Draw, Edits, Fault, Nth, RouteAsked, ServerIndex, Target};
+use crate::shared::generation::OnFault;
+use crate::shared::instances;
+use crate::shared::table::{self, Source as Decider};
+use std::time::Duration;
 
 /// What a route policy wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,36 +109,18 @@ impl Worker {
         };
         live.asked = false;
         let entry = &tables.get(live.generation).backends[usize::from(live.backend)];
-        let table = &entry.table;
-        // RT-5: who would only wait for the server that failed waits a moment for it, and holds no place meanwhile.
-        if let Some(failed) = avoid.filter(|&failed| is_alone(&**table, failed)) {
-            live.account.server = avoid;
-            return Chosen::Server(failed, Bond::Loose);
-        }
-        // Who has left a full server goes as if nothing tied it; who has left one that failed, to the next along the way
-        // (LB-3, LB-42).
-        let number = match tie {
-            Tie::Kept if !live.seat.turned_away => live.ties.number,
-            Tie::Forgotten if avoid.is_some() => live.ties.number,
-            Tie::Kept | Tie::Forgotten => None,
-        };
-        // whoever is there before has found nothing.
-        if table.is_queued() && !table.ties(number) {
-            return anyone(table.has_usable());
-        }
+        let number = table::hashed(live.ties.number, tie, avoid, live.seat.turned_away);
+        let balanced = entry.table.balance(avoid, number, random);
         let statistics = entry.statistics.of(worker);
-        let choice = table.pick_for(number, avoid, random);
-        match choice.source {
-            Decider::Plan => statistics.by_plan.count(),
-            Decider::Native => statistics.by_native.count(),
+        match balanced.source {
+            Some(Decider::Plan) => statistics.by_plan.count(),
+            Some(Decider::Native) => statistics.by_native.count(),
+            None => {}
         }
-        match choice.server {
-            Some(server) => {
-                live.account.server = choice.server;
-                Chosen::Server(server, bond(table, server, choice.tie))
-            }
-            None => anyone(table.has_usable()),
+        if let Chosen::Server(server, _) = balanced.chosen {
+            live.account.server = Some(server);
         }
+        balanced.chosen
     }
 
     fn stay_with(&mut self, exchange: Key, server: ServerIndex) -> ServerIndex {
@@ -183,7 +165,7 @@ impl Worker {
             seed: seed(random),
             attributes: &values[..count],
         };
-        let answer = pick(policy, attached, worker, &asked, avoid, &**table);
+        let answer = instances::pick(policy, attached, worker, &asked, avoid, &**table);
         self.after_guest(answer.err());
         answer.ok().flatten()
     }
@@ -261,7 +243,7 @@ impl Worker {
                 Target::Respond(at) => Consulted::Rule(named.responses[usize::from(at)]),
             },
             Err(fault) => {
-                policies::count(attached, worker, *fault);
+                instances::count(attached, worker, *fault);
                 edits.clear();
                 refused(Some(attached.on_fault))
             }
@@ -343,13 +325,13 @@ impl Worker {
                 return None;
             }
             Err(fault) => {
-                policies::count(attached, worker, fault);
+                instances::count(attached, worker, fault);
                 return Some(fault);
             }
         };
         let allowed = entry.settings.pool.overriding;
         if let Err(Looser) = sharing.follow(&preference, &values, allowed, || buffers.small()) {
-            policies::count(attached, worker, Fault::Looser);
+            instances::count(attached, worker, Fault::Looser);
             let fields: crate::observe::messages::Fields = &[
                 ("policy", &attached.name),
                 ("at", &entry.table.name),
@@ -358,6 +340,11 @@ impl Worker {
             messages.say(Level::Warn, "a wish of a policy was not granted", fields);
         }
         None
+    }
+
+    /// The time as policies are told it.
+    pub(super) fn policy_now(&self) -> Duration {
+        Duration::from_micros(self.now)
     }
 
     /// A guest that was cut has used up time that the turn's clock does not know of (decision 0004).
@@ -375,73 +362,11 @@ enum Gone {
     Yes,
 }
 
-/// Nobody is free: somebody will be, if anybody takes requests at all.
-fn anyone(has_usable: bool) -> Chosen {
-    if has_usable {
-        Chosen::Anyone
-    } else {
-        Chosen::Nobody
-    }
-}
-
-/// Whether a server is the only one that takes requests.
-fn is_alone(table: &impl Table, server: ServerIndex) -> bool {
-    let usable = servers(table).filter(|&other| table.usable(other));
-    table.usable(server) && usable.count() == 1
-}
-
-/// `leastconn` chooses a full server only where requests may wait for one, and imposes none (RT-3).
-fn bond(table: &BackendTable<Connection>, server: ServerIndex, tie: table::Tie) -> Bond {
-    let queues = table.at(server).queueing.queue_max.is_some();
-    match (table.algorithm(), tie) {
-        (Algorithm::LeastConn, _) if queues => Bond::Preferred,
-        (_, table::Tie::Server) => Bond::Tied,
-        (_, table::Tie::Free) => Bond::Loose,
-    }
-}
-
 fn refused(on_fault: Option<OnFault>) -> Consulted {
     match on_fault {
         Some(OnFault::Deny) => Consulted::Denied,
         Some(OnFault::Fallback) | None => Consulted::NoOpinion,
     }
-}
-
-/// Asks, counts, and checks the answer against the table: a preference for a server that takes no requests is none.
-fn pick(
-    policy: &mut dyn Policy,
-    attached: &AttachedPolicy,
-    worker: crate::policy::WorkerId,
-    asked: &Asked<'_>,
-    avoid: Option<ServerIndex>,
-    table: &impl Table,
-) -> Result<Option<ServerIndex>, Fault> {
-    let statistics = attached.statistics.of(worker);
-    statistics.calls.count();
-    let pick = match policy.pick(asked, avoid) {
-        Ok(Some(pick)) => pick,
-        Ok(None) => {
-            statistics.abstained.count();
-            return Ok(None);
-        }
-        Err(fault) => {
-            policies::count(attached, worker, fault);
-            return Err(fault);
-        }
-    };
-    let second = pick.second.filter(|second| table.usable(*second));
-    if table.usable(pick.first) {
-        let spare = second.filter(|second| !table.saturated(*second));
-        return Ok(if table.saturated(pick.first) {
-            spare.or(Some(pick.first))
-        } else {
-            Some(pick.first)
-        });
-    }
-    if second.is_none() {
-        statistics.unusable.count();
-    }
-    Ok(second)
 }
 
 pub(super) fn seed(random: &mut impl Draw) -> u64 {

@@ -26,7 +26,6 @@
 //! ```
 
 mod accept;
-mod attributes;
 mod begin;
 mod buffers;
 mod client;
@@ -37,7 +36,6 @@ mod edits;
 mod idle;
 mod parking;
 mod persist;
-mod policies;
 mod preconnect;
 mod private;
 mod queue;
@@ -59,6 +57,7 @@ use crate::observe::messages::{Level, Messages};
 use crate::policy::{BackendId, ServerId, ServerIndex, WorkerId};
 use crate::shared::buffers::CommonBuffers;
 use crate::shared::generation::{Generation, ListenerId};
+use crate::shared::instances::Policies;
 use crate::shared::key::KeyCache;
 use crate::shared::mailbox::{Mailbox, Postbox, Wake};
 use crate::shared::orders::{self, Order};
@@ -203,7 +202,7 @@ pub struct Worker {
     rewritten: Vec<u8>,
     outgoing: Vec<u8>,
     random: Random,
-    policies: policies::Policies,
+    policies: Policies,
     /// Whose waits ended in the present step.
     grants: Grants,
     /// Backends in which somebody may wait beside a free slot still.
@@ -265,7 +264,7 @@ impl Worker {
             rewritten: Vec::new(),
             outgoing: Vec::with_capacity(4096),
             random: Random(parts.seed | 1),
-            policies: policies::Policies::default(),
+            policies: Policies::default(),
             grants: Grants::new(),
             unfinished: Vec::new(),
             loads: Vec::new(),

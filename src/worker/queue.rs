@@ -9,8 +9,8 @@
 
 use super::Worker;
 use super::session::Live;
-use super::usher::{AboutToWait, Admission};
 use crate::decide::exchange::{Budget, Event, ServerSide, Taken, Timer};
+use crate::decide::usher::{AboutToWait, Admission};
 
 use crate::net::{Address, Connection, Key, Micros};
 use crate::policy::{BackendId, Priority, ServerId, ServerIndex, Table};

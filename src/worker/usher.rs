@@ -1,58 +1,21 @@
-//! Asks about a request that is about to wait: where it stands, for how long it may wait, and whether at all.
+//! Asks about a request that is about to wait.
 //!
 //! Asked on the worker before the request is in a queue, outside every lock, and never by who serves one; at most once:
-//! what was said holds when the request has to wait again. One that finds a slot is never asked about. Without a policy,
-//! and for whatever it does not say, the route's class and offset count, the queue's own limit, and `timeout-queue`.
+//! what was said holds when the request has to wait again. One that finds a slot is never asked about.
 
 use super::Worker;
-use super::attributes;
 use super::begin::Incoming;
 use super::consult::seed;
-use super::policies;
 use super::session::Live;
+use crate::decide::attributes;
 use crate::decide::route::BackendRef;
+use crate::decide::usher::{AboutToWait, Admission, Said, Ushered};
 use crate::http1::RequestHead;
-use crate::net::{Address, Connection, Key, Micros};
-use crate::policy::{Asked, Fault, Policy, Priority, ServerIndex, Verdict, Waits};
+use crate::net::{Address, Connection, Key};
+use crate::policy::{Asked, Fault, Policy, Waits};
 use crate::shared::generation::{AttachedPolicy, BackendEntry};
+use crate::shared::instances;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// A request that is about to wait, as it is without a policy.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AboutToWait {
-    /// For which server of the exchange's table; `None` for whichever is free first.
-    pub(super) server: Option<ServerIndex>,
-    /// Requests that wait there already.
-    pub(super) queued: u32,
-    /// What its route says.
-    pub(super) priority: Priority,
-}
-
-/// What becomes of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ushered {
-    /// Where it stands.
-    pub(super) priority: Priority,
-    /// The most that it may wait from now on, beside `timeout-queue`; zero: not at all.
-    pub(super) wait_max: Option<Micros>,
-    /// Whether it may wait.
-    pub(super) admission: Admission,
-}
-
-/// Whether a request may wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Admission {
-    /// It may, if the queue has room.
-    #[default]
-    Accepted,
-    /// It is answered with this status, 429 or 503.
-    Rejected {
-        status: u16,
-        /// `Retry-After`; `None` as for a full queue.
-        seconds: Option<u32>,
-    },
-}
 
 /// What an exchange keeps for these questions.
 #[derive(Debug, Default)]
@@ -61,15 +24,6 @@ pub(super) struct Ushering {
     gathered: Option<Vec<u8>>,
     /// What it said, if it was asked.
     said: Option<Said>,
-}
-
-/// What a policy said about one request.
-#[derive(Clone, Copy, Debug, Default)]
-struct Said {
-    priority: Option<Priority>,
-    /// When it has waited for long enough.
-    until: Option<Micros>,
-    admission: Admission,
 }
 
 impl Ushering {
@@ -81,25 +35,6 @@ impl Ushering {
     /// Forgets what the policy asked to see, for another one would read it; gives the buffer back.
     pub(super) fn forget(&mut self) -> Vec<u8> {
         self.gathered.take().unwrap_or_default()
-    }
-}
-
-impl Said {
-    /// Of two ends the earlier one.
-    fn end(&mut self, wait_max: Option<Duration>, now: Micros) {
-        if let Some(wait) = wait_max {
-            let end = now.saturating_add(wait.as_micros() as Micros); // some days at most
-            self.until = Some(self.until.map_or(end, |until| until.min(end)));
-        }
-    }
-
-    /// What becomes of a request that has that priority by its route.
-    fn over(self, route: Priority, now: Micros) -> Ushered {
-        Ushered {
-            priority: self.priority.unwrap_or(route),
-            wait_max: self.until.map(|until| until.saturating_sub(now)),
-            admission: self.admission,
-        }
     }
 }
 
@@ -126,22 +61,15 @@ impl Worker {
         if offers.classify
             && let Some(standing) = self.put(exchange, |policy, asked| policy.classify(asked, &waits))
         {
-            said.priority = standing.priority;
-            said.end(standing.wait_max, self.now);
+            said.classified(standing, self.now);
         }
-        waits.priority = said.priority.unwrap_or(about.priority);
+        waits.priority = said.priority(about.priority);
         if offers.admit
             && let Some(verdict) = self.put(exchange, |policy, asked| policy.admit(asked, &waits))
         {
-            match verdict {
-                Verdict::Accept { wait_max } => said.end(wait_max, self.now),
-                Verdict::Reject { with, retry_after } => {
-                    attached.statistics.of(self.id).rejected.count();
-                    said.admission = Admission::Rejected {
-                        status: with.status(),
-                        seconds: retry_after.map(|time| time.as_secs() as u32), // a day at most
-                    };
-                }
+            said.judged(verdict, self.now);
+            if said.admission() != Admission::Accepted {
+                attached.statistics.of(self.id).rejected.count();
             }
         }
         if let Some(live) = self.exchanges.get_mut(exchange) {
@@ -190,7 +118,7 @@ impl Worker {
         match &answer {
             Ok(Some(_)) => {}
             Ok(None) => statistics.abstained.count(),
-            Err(fault) => policies::count(attached, worker, *fault),
+            Err(fault) => instances::count(attached, worker, *fault),
         }
         self.after_guest(answer.as_ref().err().copied());
         answer.ok().flatten()
@@ -225,47 +153,5 @@ fn picks_too(entry: &BackendEntry<Connection, Address>) -> bool {
     match (&entry.policy, &entry.queue_policy) {
         (Some(policy), Some(queue)) => Arc::ptr_eq(&policy.attached, queue) && queue.attachment.offers().pick,
         _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ROUTE: Priority = Priority {
-        class: 5,
-        offset: -1500,
-    };
-
-    #[test]
-    fn without_a_word_the_route_counts() {
-        let expected = Ushered {
-            priority: ROUTE,
-            wait_max: None,
-            admission: Admission::Accepted,
-        };
-        assert_eq!(Said::default().over(ROUTE, 10), expected);
-    }
-
-    /// what is said replaces the route's, and the earlier of two ends counts, whenever it is looked at.
-    #[test]
-    fn what_is_said_holds_for_later_waits() {
-        let priority = Some(Priority {
-            class: -1,
-            offset: -1,
-        });
-        let mut said = Said {
-            priority,
-            ..Said::default()
-        };
-        said.end(None, 1_000);
-        assert_eq!(said.until, None);
-        for wait in [3, 2, 5] {
-            said.end(Some(Duration::from_millis(wait)), 1_000);
-        }
-        let ushered = said.over(ROUTE, 1_500);
-        assert_eq!(Some(ushered.priority), priority);
-        assert_eq!(ushered.wait_max, Some(1_500));
-        assert_eq!(said.over(ROUTE, 9_000).wait_max, Some(0));
     }
 }

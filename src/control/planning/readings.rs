@@ -1,7 +1,6 @@
 //! How the servers of a backend did since the time before: what plans are made from.
 
 use crate::decide::reuse::Counted;
-use crate::net::{Address, Connection};
 use crate::policy::{PlanServer, ServerIndex, State, Table};
 use crate::shared::generation::BackendEntry;
 use crate::shared::statistics::{PerWorker, Phase, ServerStatistics};
@@ -30,9 +29,9 @@ struct Reading {
 
 impl Readings {
     /// Reads all servers of a backend, whose tags stand in the table's order.
-    pub(super) fn take<'a>(
+    pub(super) fn take<'a, C, A>(
         &mut self,
-        entry: &'a BackendEntry<Connection, Address>,
+        entry: &'a BackendEntry<C, A>,
         tags: &'a [Vec<(&'a str, &'a str)>],
     ) -> Vec<PlanServer<'a>> {
         let servers = entry.table.entries.iter().enumerate();

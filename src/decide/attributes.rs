@@ -12,21 +12,25 @@ const NONE: u32 = u32::MAX;
 const ENTRY: usize = 8;
 
 /// The request that attributes are read from.
-#[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
-    pub(super) head: &'a RequestHead,
-    pub(super) bytes: &'a [u8],
-    pub(super) client: Option<IpAddr>,
-    pub(super) listener: &'a str,
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// Its head.
+    pub head: &'a RequestHead,
+    /// The bytes that the head's spans mean.
+    pub bytes: &'a [u8],
+    /// Who sent it, unless it came over a Unix socket.
+    pub client: Option<IpAddr>,
+    /// Where it came in.
+    pub listener: &'a str,
     /// What the rules chose, if it is a backend.
-    pub(super) backend: Option<&'a str>,
+    pub backend: Option<&'a str>,
 }
 
 /// Values by the index of their attribute.
-pub(super) type Values<'a> = [Option<&'a [u8]>; ATTRIBUTES_MAX];
+pub type Values<'a> = [Option<&'a [u8]>; ATTRIBUTES_MAX];
 
 /// Appends the values of `wanted` to an empty buffer.
-pub(super) fn gather(wanted: &[Attribute], source: Source<'_>, out: &mut Vec<u8>) {
+pub fn gather(wanted: &[Attribute], source: Source<'_>, out: &mut Vec<u8>) {
     let table = wanted.len() * ENTRY;
     out.resize(table, 0xff);
     for (at, attribute) in wanted.iter().enumerate() {
@@ -40,7 +44,7 @@ pub(super) fn gather(wanted: &[Attribute], source: Source<'_>, out: &mut Vec<u8>
 }
 
 /// The values that were gathered for so many attributes.
-pub(super) fn values(gathered: &[u8], count: usize) -> Values<'_> {
+pub fn values(gathered: &[u8], count: usize) -> Values<'_> {
     let (table, texts) = gathered.split_at(count * ENTRY);
     let mut values = [None; ATTRIBUTES_MAX];
     for (value, entry) in values.iter_mut().zip(table.chunks_exact(ENTRY)) {
@@ -108,8 +112,9 @@ fn append_joined<'a>(values: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) 
     any
 }
 
-pub(super) fn append_host(authority: &[u8], out: &mut Vec<u8>) {
-    let host = crate::decide::route::host_name(authority);
+/// Appends the host of an authority: in lower case, without port.
+pub fn append_host(authority: &[u8], out: &mut Vec<u8>) {
+    let host = super::route::host_name(authority);
     out.extend(host.iter().map(u8::to_ascii_lowercase));
 }
 

@@ -4,16 +4,14 @@
 //! They are made, shown the table and dropped between two requests, when the worker takes up a generation. An
 //! attachment that stays the same keeps its instance and all its state.
 
-use super::{Current, Worker};
-use crate::net::{Address, Connection};
-use crate::policy::{BackendId, Fault, Policy, WorkerId};
-use crate::shared::generation::{AttachedPolicy, BackendEntry, ListenerId};
-use std::sync::Arc;
+use super::generation::{AttachedPolicy, BackendEntry, Generation, ListenerId};
+use crate::policy::{Asked, BackendId, Fault, Policy, ServerIndex, Table, WorkerId};
+use crate::sync::Arc;
 use std::time::Duration;
 
 /// The instances of one worker.
 #[derive(Default)]
-pub(super) struct Policies {
+pub struct Policies {
     /// By backend id.
     backends: Vec<OfBackend>,
     /// By listener id.
@@ -30,7 +28,7 @@ struct OfBackend {
 }
 
 /// One instance.
-pub(super) struct Instance {
+pub struct Instance {
     policy: Box<dyn Policy>,
     /// Generation of the table that it was shown.
     shown: u64,
@@ -56,7 +54,7 @@ impl std::fmt::Debug for Policies {
 
 impl Instance {
     /// The instance and what it is counted by, if there is a point in asking now.
-    pub(super) fn ask(&mut self, now: Duration) -> Option<(&mut dyn Policy, &AttachedPolicy)> {
+    pub fn ask(&mut self, now: Duration) -> Option<(&mut dyn Policy, &AttachedPolicy)> {
         self.policy
             .ready(now)
             .then_some((&mut *self.policy, &*self.attached))
@@ -65,16 +63,12 @@ impl Instance {
 
 impl Policies {
     /// The instance that picks for a backend.
-    pub(super) fn picker(&mut self, backend: usize) -> Option<&mut Instance> {
+    pub fn picker(&mut self, backend: usize) -> Option<&mut Instance> {
         self.backends.get_mut(backend)?.picker.as_mut()
     }
 
     /// The instance of a policy of a backend, whatever it is asked.
-    pub(super) fn of_backend(
-        &mut self,
-        backend: BackendId,
-        wanted: &Arc<AttachedPolicy>,
-    ) -> Option<&mut Instance> {
+    pub fn of_backend(&mut self, backend: BackendId, wanted: &Arc<AttachedPolicy>) -> Option<&mut Instance> {
         let OfBackend {
             picker,
             sharer,
@@ -87,12 +81,12 @@ impl Policies {
     }
 
     /// The instance that routes for a listener.
-    pub(super) fn router(&mut self, listener: ListenerId) -> Option<&mut Instance> {
+    pub fn router(&mut self, listener: ListenerId) -> Option<&mut Instance> {
         self.routers.get_mut(usize::from(listener.0))?.as_mut()
     }
 
     /// Takes up a generation: instances of what is new, none of what is gone, tables shown where they changed.
-    pub(super) fn take_up(&mut self, generation: &Current, worker: WorkerId, now: Duration) {
+    pub fn take_up<C, A>(&mut self, generation: &Generation<C, A>, worker: WorkerId, now: Duration) {
         let ids = generation
             .backends
             .iter()
@@ -120,12 +114,7 @@ impl Policies {
 impl OfBackend {
     /// What becomes of them with a new entry: who is asked the same as before keeps its instance, whatever else it is
     /// asked.
-    fn taken_up(
-        self,
-        entry: &BackendEntry<Connection, Address>,
-        worker: WorkerId,
-        now: Duration,
-    ) -> OfBackend {
+    fn taken_up<C, A>(self, entry: &BackendEntry<C, A>, worker: WorkerId, now: Duration) -> OfBackend {
         let picks = entry
             .policy
             .as_ref()
@@ -200,13 +189,46 @@ fn renew(
 }
 
 /// Counts an answer that was not used.
-pub(super) fn count(attached: &AttachedPolicy, worker: WorkerId, fault: Fault) {
+pub fn count(attached: &AttachedPolicy, worker: WorkerId, fault: Fault) {
     attached.statistics.of(worker).faults[fault.index()].count();
 }
 
-impl Worker {
-    /// The time as policies are told it.
-    pub(super) fn policy_now(&self) -> Duration {
-        Duration::from_micros(self.now)
+/// Asks for a server, counts, and checks the answer against the table: a preference for one that takes no requests is none.
+///
+/// # Errors
+/// Why the answer was not used.
+pub fn pick(
+    policy: &mut dyn Policy,
+    attached: &AttachedPolicy,
+    worker: WorkerId,
+    asked: &Asked<'_>,
+    avoid: Option<ServerIndex>,
+    table: &impl Table,
+) -> Result<Option<ServerIndex>, Fault> {
+    let statistics = attached.statistics.of(worker);
+    statistics.calls.count();
+    let pick = match policy.pick(asked, avoid) {
+        Ok(Some(pick)) => pick,
+        Ok(None) => {
+            statistics.abstained.count();
+            return Ok(None);
+        }
+        Err(fault) => {
+            count(attached, worker, fault);
+            return Err(fault);
+        }
+    };
+    let second = pick.second.filter(|second| table.usable(*second));
+    if table.usable(pick.first) {
+        let spare = second.filter(|second| !table.saturated(*second));
+        return Ok(if table.saturated(pick.first) {
+            spare.or(Some(pick.first))
+        } else {
+            Some(pick.first)
+        });
     }
+    if second.is_none() {
+        statistics.unusable.count();
+    }
+    Ok(second)
 }
