@@ -22,7 +22,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("config", &["decide", "policy", "http1", "net"]),
     ("shared", &["decide", "policy", "sync"]),
     ("wasm", &["policy"]),
-    ("sim", &["shared", "decide", "policy", "http1"]),
+    // A scenario is a configuration in a simulated world: read, built, planned and hosted as in production.
+    (
+        "sim",
+        &[
+            "shared", "decide", "policy", "http1", "config", "control", "net", "wasm",
+        ],
+    ),
     (
         "worker",
         &["net", "shared", "decide", "http1", "policy", "observe"],

@@ -10,6 +10,7 @@ mod balance;
 mod listen;
 mod policy;
 mod process;
+mod scenario;
 
 use super::units;
 use std::ops::RangeInclusive;
@@ -48,6 +49,28 @@ pub enum Section {
     Server,
     /// `[policy.NAME]`.
     Policy,
+    /// A scenario's file: names of sections.
+    ScenarioFile,
+    /// `[scenario]`.
+    Scenario,
+    /// `costs = { … }`.
+    Costs,
+    /// `[[server]]` of a scenario.
+    Machine,
+    /// A time that is drawn: `service = { … }`.
+    Span,
+    /// `[[traffic]]`.
+    Traffic,
+    /// `keys = { … }`.
+    Keys,
+    /// `[[request]]`.
+    Scripted,
+    /// `[[event]]`.
+    Event,
+    /// `[show]`.
+    Show,
+    /// `[expect]`.
+    Expect,
 }
 
 /// Every section, in the order of the manual.
@@ -69,6 +92,21 @@ pub const SECTIONS: [Section; 15] = [
     Section::Policy,
 ];
 
+/// Every section that only a scenario has, in the order of the manual.
+pub const SCENARIO_SECTIONS: [Section; 11] = [
+    Section::ScenarioFile,
+    Section::Scenario,
+    Section::Costs,
+    Section::Machine,
+    Section::Span,
+    Section::Traffic,
+    Section::Keys,
+    Section::Scripted,
+    Section::Event,
+    Section::Show,
+    Section::Expect,
+];
+
 impl Section {
     /// How the section is written in the file.
     pub fn title(self) -> &'static str {
@@ -88,6 +126,17 @@ impl Section {
             Section::Cookie => "cookie = { … }",
             Section::Server => "servers = [ { … } ]",
             Section::Policy => "[policy.NAME]",
+            Section::ScenarioFile => "the scenario",
+            Section::Scenario => "[scenario]",
+            Section::Costs => "costs = { … }",
+            Section::Machine => "[[server]]",
+            Section::Span => "{ mean = … }",
+            Section::Traffic => "[[traffic]]",
+            Section::Keys => "keys = { … }",
+            Section::Scripted => "[[request]]",
+            Section::Event => "[[event]]",
+            Section::Show => "[show]",
+            Section::Expect => "[expect]",
         }
     }
 
@@ -109,6 +158,17 @@ impl Section {
             Section::Cookie => balance::COOKIE,
             Section::Server => backend::SERVER,
             Section::Policy => policy::POLICY,
+            Section::ScenarioFile => scenario::FILE,
+            Section::Scenario => scenario::SCENARIO,
+            Section::Costs => scenario::COSTS,
+            Section::Machine => scenario::MACHINE,
+            Section::Span => scenario::SPAN,
+            Section::Traffic => scenario::TRAFFIC,
+            Section::Keys => scenario::KEYS,
+            Section::Scripted => scenario::SCRIPTED,
+            Section::Event => scenario::EVENT,
+            Section::Show => scenario::SHOW,
+            Section::Expect => scenario::EXPECT,
         }
     }
 

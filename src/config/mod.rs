@@ -28,6 +28,7 @@ mod read;
 pub mod reference;
 pub mod resolve;
 mod route;
+pub mod scenario;
 mod show;
 mod syntax;
 pub mod units;
@@ -44,6 +45,8 @@ use names::{Names, Policies};
 use read::{Fields, Text};
 use resolve::{Answers, Lookup};
 use std::path::Path;
+use toml::Spanned;
+use toml::de::DeTable;
 
 /// A configuration and what is odd about it.
 #[derive(Clone, Debug)]
@@ -74,27 +77,37 @@ pub fn parse(text: &str, file: &str) -> Result<Config, Errors> {
 pub fn parse_with(text: &str, file: &str, lookup: &Lookup<'_>) -> Result<Loaded, Errors> {
     let mut report = Report::new(text);
     let tree = syntax::read(text, &mut report);
-    let answers = Answers::of(address::names(&tree), lookup);
-    let top = Fields::of(Section::File, tree.get_ref(), 0..0, &mut report);
-
     let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-    let process = process::process(&top, folder, &answers, &mut report);
-    let named = top.named("policy", &mut report);
+    let config = parse_tree(&tree, folder, lookup, &mut report);
+    report.finish(file).map(|warnings| Loaded { config, warnings })
+}
+
+/// Reads a tree; relative paths begin at `folder`.
+fn parse_tree(
+    tree: &Spanned<DeTable<'_>>,
+    folder: &Path,
+    lookup: &Lookup<'_>,
+    report: &mut Report,
+) -> Config {
+    let answers = Answers::of(address::names(tree), lookup);
+    let top = Fields::of(Section::File, tree.get_ref(), 0..0, report);
+    let process = process::process(&top, folder, &answers, report);
+    let named = top.named("policy", report);
     let names = Names::of("policy", &top, texts(&named));
     let policy_names = texts(&named);
-    let policies = policy::policies(named, folder, &mut report);
+    let policies = policy::policies(named, folder, report);
     let attaching = Policies::of(names, &policies);
-    let named = top.named("backend", &mut report);
+    let named = top.named("backend", report);
     let names = Names::of("backend", &top, texts(&named));
-    let backends = backend::backends(named, &attaching, &answers, &mut report);
+    let backends = backend::backends(named, &attaching, &answers, report);
     let around = listen::Around {
         backends: &names,
         policies: &attaching,
         workers: process.workers,
         answers: &answers,
     };
-    let listeners = listen::listeners(&top, &around, &mut report);
-    check::attachments(attaching.attached(), process.attachments_max, &mut report);
+    let listeners = listen::listeners(&top, &around, report);
+    check::attachments(attaching.attached(), process.attachments_max, report);
 
     let config = Config {
         process,
@@ -102,8 +115,8 @@ pub fn parse_with(text: &str, file: &str, lookup: &Lookup<'_>) -> Result<Loaded,
         backends,
         policies,
     };
-    check::odd(&config, names.known(), &policy_names, &mut report);
-    report.finish(file).map(|warnings| Loaded { config, warnings })
+    check::odd(&config, names.known(), &policy_names, report);
+    config
 }
 
 fn texts<'a>(named: &[(Text<'a>, Fields<'a>)]) -> Vec<Text<'a>> {

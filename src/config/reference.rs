@@ -3,7 +3,7 @@
 //! The file is generated: after a change to the keys run the tests of this module with `FOREBAY_WRITE_MANUAL=1` (or
 //! `forebay config reference > src/manual/configuration.md`); a test fails while it is stale.
 
-use super::keys::{Form, Key, SECTIONS, Section, State};
+use super::keys::{Form, Key, SCENARIO_SECTIONS, SECTIONS, Section, State};
 use super::units::{show_duration, show_offset, show_size};
 use std::fmt::Write;
 
@@ -100,7 +100,7 @@ fn cell(text: &str) -> String {
 
 fn heading(section: Section) -> String {
     match section {
-        Section::File => "The file".into(),
+        Section::File | Section::ScenarioFile => "The file".into(),
         section => format!("`{}`", section.title()),
     }
 }
@@ -156,8 +156,48 @@ fn intro(section: Section) -> &'static str {
              (`reuse-policy = \"NAME\"`), which requests wait and in which order (`queue-policy = \"NAME\"`), or routes \
              (`route-policy = \"NAME\"`), and what it may cost. Whatever goes wrong with it, requests are answered as `fallback` and `on-fault` say."
         }
+        Section::ScenarioFile => {
+            "The sections of a scenario. Those of a configuration may stand in the same file."
+        }
+        Section::Scenario => "What is simulated, and for how long. All times are of the simulation.",
+        Section::Costs => "What a worker's own work takes. While a worker is at work, whatever comes waits.",
+        Section::Machine => {
+            "How servers behave. Several sections may fit one server; the last of them counts. A server that none fits is a \
+             mistake."
+        }
+        Section::Span => "A time that is drawn anew for each use; a plain duration is always the same.",
+        Section::Traffic => {
+            "Who asks, and for what. With `think` there are clients that wait for each response (a closed loop), with `rate` \
+             requests that come by themselves (an open one)."
+        }
+        Section::Keys => "Keys as numbers; a list of texts stands for itself.",
+        Section::Scripted => "Requests one by one.",
+        Section::Event => "What happens meanwhile. Behaviour that is not named stays as it is.",
+        Section::Show => "What the transcript shows.",
+        Section::Expect => {
+            "What must hold at the end of each run, whatever the seed; otherwise the scenario fails."
+        }
     }
 }
+
+/// The reference of scenarios as Markdown.
+pub fn scenario_reference() -> String {
+    let mut out = String::from(SCENARIO_HEAD);
+    for section in SCENARIO_SECTIONS {
+        // Writing to a String does not fail.
+        let _ = write!(out, "\n## {}\n\n{}\n\n", heading(section), intro(section));
+        keys(section, &mut out);
+    }
+    out
+}
+
+const SCENARIO_HEAD: &str = "# Scenarios
+
+<!-- Generated from the table of keys: forebay config reference --scenario. Do not edit. -->
+
+One TOML file that `forebay test` simulates: a configuration, the servers behind it, the clients before it, and what happens
+meanwhile. `testing.md` explains one line by line.
+";
 
 const HEAD: &str = "# Configuration
 

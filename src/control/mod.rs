@@ -4,6 +4,7 @@
 //! by one atomic swap, and tells workers by mail. A reload is check → bind → publish: whatever can fail comes before
 //! the publication, and a reload that fails changes nothing.
 
+mod desk;
 mod planning;
 mod policies;
 mod publish;
@@ -24,7 +25,9 @@ use crate::shared::orders::{Order, Place, Published};
 use crate::shared::process::Process;
 use crate::shared::statistics::{PerWorker, WorkerStatistics};
 use anyhow::{Context, bail};
+pub use desk::Desk;
 use parking_lot::{Condvar, Mutex};
+use planning::PUBLICATION_MIN;
 pub use planning::Planning;
 pub use policies::{Loader, Told, check as check_policies};
 use policies::{Policies, Renewed};

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The shortest time between two publications of plans (DESIGN §4).
-const PUBLICATION_MIN: Duration = Duration::from_millis(50);
+pub(super) const PUBLICATION_MIN: Duration = Duration::from_millis(50);
 /// How often it looks whether a policy that was replaced is still in use.
 const RETIRED_LOOK: Duration = Duration::from_millis(500);
 

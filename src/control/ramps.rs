@@ -53,7 +53,7 @@ impl Ramps {
     }
 
     /// Steps whoever is due; tells whether a table changes.
-    fn advance(&mut self, now: Instant) -> Step {
+    pub(super) fn advance(&mut self, now: Instant) -> Step {
         let mut step_made = Step::Nothing;
         for start in self.under_way.values_mut().filter(|start| start.next <= now) {
             start.ramp = Ramp::at(micros(now - start.since), micros(start.whole));
@@ -67,7 +67,7 @@ impl Ramps {
 
 /// Whether there is something to publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     Made,
     Nothing,
 }

@@ -13,7 +13,11 @@ pub(super) fn shown<C>(table: &BackendTable<C>) -> String {
     if table.len() > SHOWN_MAX {
         let usable = || servers(table).filter(|&server| table.usable(server));
         let free = usable().filter(|&server| !table.saturated(server)).count();
-        return format!("{free} free of {} usable, {} in all", usable().count(), table.len());
+        return format!(
+            "{free} free of {} usable, {} in all",
+            usable().count(),
+            table.len()
+        );
     }
     let mut line = String::new();
     for server in servers(table) {

@@ -240,6 +240,7 @@ impl Cluster {
                 first: self.decisions_max,
                 last: 0,
                 step: 0,
+                keys: None,
             },
         }
     }

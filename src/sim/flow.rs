@@ -88,6 +88,9 @@ impl Run<'_> {
             decision,
             ..Live::new(machine, generation.clone(), backend, sharing)
         };
+        if self.report.watches_keys() {
+            live.named = Some(self.text.key.as_str().into());
+        }
         live.hash = self.hash_of(client, entry, listener);
         live.seat.priority = self.priority;
         self.gather(&mut live, listener);
@@ -267,6 +270,9 @@ impl Run<'_> {
         let (server, patience) = (entry.table.at(index).server.clone(), entry.settings.inactivity);
         server.statistics.of(worker).requests.count();
         self.report.served(server.id);
+        if let Some(key) = self.lives.get(token).and_then(|live| live.named.as_deref()) {
+            self.report.keyed(self.now, key, server.id);
+        }
         let outcome = self.machines.serve(server.id, sent, service, &mut self.dice);
         let (at, step): (Micros, fn(Token, u16) -> Step) = match outcome {
             Outcome::Answer(at, _) | Outcome::Drop(at) if at - sent > patience => {

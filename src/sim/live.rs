@@ -54,6 +54,8 @@ pub(super) struct Live {
     pub(super) status: u16,
     /// What it counts for in the retry budget.
     pub(super) weighed: Weighed,
+    /// Its key, where that is watched.
+    pub(super) named: Option<Box<str>>,
     /// Its line of the transcript, if it has one.
     pub(super) decision: Option<Box<Decision>>,
 }
@@ -157,6 +159,7 @@ impl Live {
             sent: 0,
             status: 200,
             weighed: Weighed::No,
+            named: None,
             decision: None,
         }
     }

@@ -56,6 +56,8 @@ mod release;
 mod report;
 mod run;
 mod sample;
+#[cfg(feature = "proxy")]
+pub mod scenario;
 mod steering;
 mod traffic;
 mod waiting;
@@ -71,7 +73,7 @@ pub use report::{Report, Second, Tally};
 pub use sample::Sample;
 pub use steering::Nowhere;
 pub use traffic::{Asks, Clients, Keys, Line, Open, Phase, Traffic, Who, Zipf};
-pub use world::{Costs, Estimate, Faults, Marks, Model, Watch, World};
+pub use world::{Costs, Estimate, Faults, Marks, Model, Split, Watch, World};
 
 use run::Run;
 

@@ -9,7 +9,7 @@ use crate::decide::reuse::{CloseReason, OpenReason};
 use crate::decide::settings::Micros;
 use crate::policy::{ServerId, WorkerId};
 use crate::shared::server::Server;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::{AddAssign, Range};
 use std::sync::Arc;
@@ -49,6 +49,8 @@ pub struct Report {
     pub notes: Vec<(Micros, String)>,
     /// How the servers stood, once in each [`Watch::step`](super::Watch::step).
     pub samples: Vec<Sample>,
+    /// By key: who had it last before the instant that parts the run, and after it.
+    keys: BTreeMap<Box<str>, [Option<ServerId>; 2]>,
     watch: Watch,
     sampled: Sampled,
 }
@@ -124,6 +126,7 @@ impl Report {
             decided: 0,
             notes: Vec::new(),
             samples: Vec::new(),
+            keys: BTreeMap::new(),
             watch: world.watch,
             sampled: Sampled::default(),
         }
@@ -162,6 +165,29 @@ impl Report {
         if self.watch.step > 0 {
             self.sampled.served(at);
         }
+    }
+
+    /// Whether it is to be known which server has which key.
+    pub(super) fn watches_keys(&self) -> bool {
+        self.watch.keys.is_some()
+    }
+
+    pub(super) fn keyed(&mut self, now: Micros, key: &str, server: ServerId) {
+        if let Some(split) = self.watch.keys {
+            let seen = self.keys.entry(key.into()).or_default();
+            seen[usize::from(now >= split.at)] = Some(server);
+        }
+    }
+
+    /// Keys that another server had after the instant than before it, of those that were seen on both sides.
+    pub fn moved_keys(&self) -> (u64, u64) {
+        let both = self
+            .keys
+            .values()
+            .filter_map(|[before, after]| Some((*before)? != (*after)?));
+        both.fold((0, 0), |(moved, seen), has_moved| {
+            (moved + u64::from(has_moved), seen + 1)
+        })
     }
 
     pub(super) fn answered(&mut self, took: Micros) {

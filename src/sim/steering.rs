@@ -13,6 +13,13 @@ pub(crate) type Current = Generation<Name, Nowhere>;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nowhere;
 
+#[cfg(feature = "proxy")]
+impl From<crate::net::Address> for Nowhere {
+    fn from(_: crate::net::Address) -> Nowhere {
+        Nowhere
+    }
+}
+
 /// The operator, the control thread and the weather of a run.
 pub(crate) trait Steering {
     /// What requests are handled by at first.

@@ -161,7 +161,8 @@ impl Keys {
 pub(super) struct Text {
     /// The whole head.
     pub(super) head: String,
-    key: String,
+    /// What `{key}` stands for.
+    pub(super) key: String,
 }
 
 /// What the placeholders of one request stand for.

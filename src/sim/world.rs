@@ -57,6 +57,15 @@ pub struct Watch {
     pub last: usize,
     /// The state of all servers once in so long; 0 for never.
     pub step: Micros,
+    /// Which server had which key before and after an instant.
+    pub keys: Option<Split>,
+}
+
+/// An instant that parts a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// When.
+    pub at: Micros,
 }
 
 /// What a worker's own work costs it. While it is at work it does nothing else, and what happens waits its turn. With

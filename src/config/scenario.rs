@@ -1,0 +1,103 @@
+//! Reads a scenario: a configuration, and around it the servers, the clients and the events of a simulation.
+//!
+//! The sections of a configuration stand in the same file, or in another one that it names. They are read by the same
+//! readers, with two things made easier: a server may be just a name, and `"s[1-5]"` stands for five of them. No host
+//! name is looked up.
+
+mod model;
+mod sections;
+mod simulated;
+
+pub use model::*;
+
+use super::errors::Report;
+use super::keys::Section;
+use super::read::Fields;
+use super::{Config, Errors, parse_tree, read_text, syntax};
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::DeTable;
+
+/// Reads a scenario and the configuration in it.
+///
+/// # Errors
+/// Every mistake of the file, and of the configuration that it names.
+pub fn load(path: &Path) -> Result<Scenario, Errors> {
+    let file = path.display().to_string();
+    parse(&read_text(path, &file)?, &file)
+}
+
+/// Reads a text; `file` is its name in messages, and relative paths begin at its folder.
+///
+/// # Errors
+/// Every mistake of the file, and of the configuration that it names.
+pub fn parse(text: &str, file: &str) -> Result<Scenario, Errors> {
+    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+    let mut report = Report::new(text);
+    let mut tree = syntax::read(text, &mut report);
+    let own = simulated::split(&mut tree);
+    simulated::expand(&mut tree, &mut report);
+    let fields = Fields::of(Section::ScenarioFile, own.get_ref(), 0..0, &mut report);
+    let named = fields.table("scenario", &mut report);
+    let of = named
+        .as_ref()
+        .and_then(|scenario| scenario.text("config", &mut report));
+    let config = match of {
+        Some(path) => Source::File(folder.join(path.text), path.at.clone()),
+        None => Source::Here,
+    };
+    let config = match config {
+        Source::Here => parse_tree(&tree, folder, &simulated::lookup, &mut report),
+        Source::File(path, at) => match read_config(&path) {
+            Ok(config) => config,
+            Err(ReadConfig::Wrong(errors)) => return Err(errors),
+            Err(ReadConfig::Missing(found)) => {
+                let expected = "expected the path of a configuration";
+                report.wrong(at, found, expected, "it is relative to this file");
+                return Err(report.finish(file).expect_err("it has a mistake"));
+            }
+        },
+    };
+    let scenario = named.map(|named| sections::scenario(&named, &fields, &config, folder, &mut report));
+    // Warnings of a configuration are for `forebay check`.
+    report.finish(file)?;
+    let mut scenario = scenario.expect("that it is missing was reported");
+    scenario.config.process.workers = scenario.workers;
+    Ok(scenario)
+}
+
+/// Reads a configuration as a scenario sees it.
+///
+/// # Errors
+/// Every mistake of the file.
+pub fn config(path: &Path) -> Result<Config, String> {
+    read_config(path).map_err(|wrong| match wrong {
+        ReadConfig::Missing(text) => text,
+        ReadConfig::Wrong(errors) => errors.to_string(),
+    })
+}
+
+enum Source {
+    Here,
+    File(PathBuf, super::errors::At),
+}
+
+enum ReadConfig {
+    Missing(String),
+    Wrong(Errors),
+}
+
+fn read_config(path: &Path) -> Result<Config, ReadConfig> {
+    let file = path.display().to_string();
+    if !path.is_file() {
+        return Err(ReadConfig::Missing(format!("there is no file {file}")));
+    }
+    let text = read_text(path, &file).map_err(ReadConfig::Wrong)?;
+    let mut report = Report::new(&text);
+    let mut tree: Spanned<DeTable<'_>> = syntax::read(&text, &mut report);
+    simulated::expand(&mut tree, &mut report);
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let config = parse_tree(&tree, folder, &simulated::lookup, &mut report);
+    report.finish(&file).map_err(ReadConfig::Wrong)?;
+    Ok(config)
+}
