@@ -183,17 +183,23 @@ impl Run<'_> {
     }
 
     fn arm(&mut self, worker: WorkerId, server: ServerId, delay: Option<NonZeroU64>) {
+        let at = self.timer_of(worker, server);
         if let Some(delay) = delay
-            && self.armed.insert((worker.0, server.0))
+            && !std::mem::replace(&mut self.armed[at], true)
         {
             self.agenda
                 .enter(self.now + delay.get(), worker, Step::Purge(server.0));
         }
     }
 
+    fn timer_of(&self, worker: WorkerId, server: ServerId) -> usize {
+        server.0 as usize * usize::from(self.world.workers) + usize::from(worker.0)
+    }
+
     /// The purge timer of a server, at one worker (POOL-40).
     pub(super) fn purge(&mut self, worker: WorkerId, server: ServerId) -> Result<(), Broken> {
-        self.armed.remove(&(worker.0, server.0));
+        let at = self.timer_of(worker, server);
+        self.armed[at] = false;
         let generation = &self.workers[usize::from(worker.0)].generation;
         let settings = generation.backends.iter().find_map(|entry| {
             let at = entry.table.find(server)?;

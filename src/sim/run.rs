@@ -42,8 +42,10 @@ pub(super) struct Run<'w> {
     pub(super) lives: Lives,
     /// Whose wait has ended otherwise, but will be told of.
     pub(super) late: BTreeSet<Token>,
-    /// By worker and server: whether the purge timer runs.
-    pub(super) armed: BTreeSet<(u16, u32)>,
+    /// By server and worker: whether the purge timer runs.
+    pub(super) armed: Vec<bool>,
+    /// Requests that wait in a queue.
+    pub(super) in_queues: u32,
     /// Requests so far.
     pub(super) asked: u64,
     /// What the step that is being done has cost its worker.
@@ -126,7 +128,8 @@ impl<'w> Run<'w> {
             connections: Connections::new(0),
             lives: Lives::default(),
             late: BTreeSet::new(),
-            armed: BTreeSet::new(),
+            armed: Vec::new(),
+            in_queues: 0,
             asked: 0,
             spent: 0,
             tally: Tally::default(),
@@ -426,6 +429,8 @@ impl<'w> Run<'w> {
             self.servers[at] = entry.server.clone();
         }
         self.connections.make_room(self.servers.len());
+        let places = self.servers.len() * usize::from(self.world.workers);
+        self.armed.resize(places, false);
         self.learn_models();
     }
 

@@ -158,6 +158,7 @@ impl Run<'_> {
         match waiting {
             Waiting::Queued { rank, ahead } => {
                 self.tally.waited += 1;
+                self.in_queues += 1;
                 let since = self.now;
                 let patience = self.world.leaves_after.map(|patience| self.dice.time(patience));
                 let live = self.lives.get_mut(token).expect("looked up above");
@@ -271,11 +272,14 @@ impl Run<'_> {
         let Some(live) = self.lives.get_mut(token) else {
             return;
         };
-        if let Some(wait) = live.seat.wait.take()
-            && let Some(queue) = live
-                .decision
-                .as_mut()
-                .and_then(|decision| decision.queue.as_mut())
+        let Some(wait) = live.seat.wait.take() else {
+            return;
+        };
+        self.in_queues -= 1;
+        if let Some(queue) = live
+            .decision
+            .as_mut()
+            .and_then(|decision| decision.queue.as_mut())
         {
             queue.waited += now - wait.since;
         }
@@ -320,6 +324,7 @@ impl Run<'_> {
     pub(super) fn leave_seat(&mut self, token: Token, live: &mut Live) -> Result<(), Broken> {
         let table = live.entry().table.clone();
         if let Some(wait) = live.seat.wait.take() {
+            self.in_queues -= 1;
             match table.cancel(wait.place, wait.rank, &wait.waiter) {
                 Ok(()) => {}
                 Err(Outcome::Granted(granted)) => {
@@ -374,7 +379,7 @@ impl Run<'_> {
     }
 
     pub(super) fn check_waiting(&self) -> Result<(), Broken> {
-        if !self.is_settled() {
+        if self.in_queues == 0 || !self.is_settled() {
             return Ok(());
         }
         for entry in &self.current.backends {
@@ -385,9 +390,6 @@ impl Run<'_> {
 
     fn check_queues(&self, table: &BackendTable<Name>) -> Result<(), Broken> {
         let queued = table.queued();
-        if queued == 0 && self.lives.is_empty() {
-            return Ok(());
-        }
         for server in servers(table) {
             let own = table.waiting(server);
             if own == 0 && queued == 0 {
