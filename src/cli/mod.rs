@@ -9,6 +9,7 @@ pub mod plugin;
 #[cfg(feature = "wasm")]
 mod policies;
 pub mod run;
+pub mod test;
 mod version;
 
 use clap::{Parser, Subcommand};
@@ -45,6 +46,8 @@ enum Command {
     Run(run::RunArgs),
     /// Validate configuration files
     Check(check::Check),
+    /// Run scenarios, and compare what happened with what was accepted
+    Test(test::TestArgs),
     /// Show the proxy at work before three embedded origins, without any configuration
     Demo(demo::DemoArgs),
     /// Ask or change a running process
@@ -66,6 +69,7 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command {
         Some(Command::Run(args)) => run::run(&args),
         Some(Command::Check(args)) => check::run(args),
+        Some(Command::Test(args)) => test::run(&args),
         Some(Command::Demo(args)) => demo::run(&args),
         Some(Command::Ctl(args)) => ctl::run(&args),
         #[cfg(feature = "wasm")]
