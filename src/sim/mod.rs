@@ -38,11 +38,13 @@
 //! | `connections` | where each connection is, and what must hold of it |
 //! | `agenda`, `random` | what comes next; chance |
 //! | `report`, `invariant` | what was seen |
+//! | [`picture`] | what was seen over time, as a page |
 
 mod agenda;
 mod cluster;
 mod connections;
 mod invariant;
+pub mod picture;
 mod random;
 mod release;
 mod report;
