@@ -38,6 +38,7 @@
 //! | `connections` | where each connection is, and what must hold of it |
 //! | `agenda`, `random` | what comes next; chance |
 //! | `report`, `invariant` | what was seen |
+//! | [`picture`] | what was seen over time, as a page |
 
 mod agenda;
 mod candidates;
@@ -51,6 +52,7 @@ mod invariant;
 mod lend;
 mod live;
 mod machine;
+pub mod picture;
 mod random;
 mod release;
 mod report;
