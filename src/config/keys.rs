@@ -8,8 +8,11 @@
 mod backend;
 mod balance;
 mod listen;
+mod near;
 mod policy;
 mod process;
+
+pub use near::nearest;
 
 use super::units;
 use std::ops::RangeInclusive;
@@ -233,79 +236,6 @@ pub fn homes(name: &str) -> impl Iterator<Item = Section> {
         .filter(move |section| section.key(name).is_some())
 }
 
-/// The known name nearest to what was written, if any is near enough to be meant.
-///
-/// `timeout_client` and `TimeoutClient` are as near as a slip of the finger; what other proxies call a thing is near too.
-pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let plain = plain(written);
-    let meant = FAMILIAR
-        .iter()
-        .find(|(theirs, _)| *theirs == plain)
-        .map(|(_, ours)| *ours);
-    let distance = |name: &str| match meant {
-        Some(ours) if ours == name => 0,
-        _ => strsim::damerau_levenshtein(&plain, &name.to_lowercase()),
-    };
-    known
-        .into_iter()
-        .map(|name| (distance(name), name))
-        .filter(|(distance, name)| *distance <= (name.chars().count() / 3).clamp(1, 4))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
-/// Lower case, words parted by `-`.
-fn plain(written: &str) -> String {
-    let mut plain = String::with_capacity(written.len() + 4);
-    let mut small_before = false;
-    for sign in written.chars() {
-        if sign.is_uppercase() && small_before {
-            plain.push('-');
-        }
-        small_before = sign.is_lowercase();
-        match sign {
-            '_' | ' ' => plain.push('-'),
-            sign => plain.extend(sign.to_lowercase()),
-        }
-    }
-    plain
-}
-
-/// What other proxies call it, and what it is called here.
-const FAMILIAR: [(&str, &str); 31] = [
-    ("address", "bind"),
-    ("algorithm", "balance"),
-    ("backends", "backend"),
-    ("client-header-timeout", "timeout-http-request"),
-    ("cluster", "backend"),
-    ("default-backend", "backend"),
-    ("frontend", "listen"),
-    ("global", "process"),
-    ("http-reuse", "reuse"),
-    ("keepalive-timeout", "timeout-http-keep-alive"),
-    ("large-client-header-buffers", "head-max"),
-    ("lb-policy", "balance"),
-    ("listener", "listen"),
-    ("listeners", "listen"),
-    ("methods", "method"),
-    ("nbthread", "workers"),
-    ("pass", "backend"),
-    ("plugin", "policy"),
-    ("plugins", "policy"),
-    ("policies", "policy"),
-    ("port", "bind"),
-    ("proxy-connect-timeout", "timeout-connect"),
-    ("proxy-pass", "backend"),
-    ("proxy-read-timeout", "timeout-server"),
-    ("return", "respond"),
-    ("server", "servers"),
-    ("stats-socket", "control"),
-    ("threads", "workers"),
-    ("upstream", "backend"),
-    ("wasm", "component"),
-    ("worker-processes", "workers"),
-];
-
 // ---- how the tables beside this file write an entry -----------------------------------------------------------
 
 const fn built(text: &'static str) -> Word {
@@ -353,7 +283,7 @@ mod tests {
     fn names_are_unique_and_plain() {
         for section in SECTIONS {
             for (at, key) in section.keys().iter().enumerate() {
-                assert_eq!(plain(key.name), key.name);
+                assert_eq!(near::plain(key.name), key.name);
                 assert!(
                     section.keys()[..at].iter().all(|other| other.name != key.name),
                     "{}",
@@ -361,32 +291,6 @@ mod tests {
                 );
                 assert!(key.about.ends_with('.'), "{}: the sentence has no end", key.name);
             }
-        }
-    }
-
-    #[test]
-    fn every_familiar_word_leads_to_a_key() {
-        for (theirs, ours) in FAMILIAR {
-            assert!(
-                homes(ours).next().is_some(),
-                "{theirs} leads to {ours}, which is no key"
-            );
-        }
-    }
-
-    #[test]
-    fn near_spellings() {
-        let known = || Section::Listen.keys().iter().map(|key| key.name);
-        for (written, meant) in [
-            ("timeout-cilent", Some("timeout-client")),
-            ("timeout_client", Some("timeout-client")),
-            ("timeoutClient", Some("timeout-client")),
-            ("TIMEOUT-CLIENT", Some("timeout-client")),
-            ("port", Some("bind")),
-            ("bnd", Some("bind")),
-            ("colour", None),
-        ] {
-            assert_eq!(nearest(written, known()), meant, "{written}");
         }
     }
 }
