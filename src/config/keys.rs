@@ -2,8 +2,8 @@
 //!
 //! One entry says a key's form, default, range, clause and meaning. The reader (`read.rs`) is driven by it:
 //! a key that is not here is unknown, a key that is here cannot be read as anything but its form, and its default
-//! is written nowhere else. The manual's reference ([`super::reference`]) is printed from it. A key whose
-//! mechanism does not exist yet stands here too and is refused as *not yet*, never ignored.
+//! is written nowhere else. The manual's reference ([`super::reference`]) and the schema for editors ([`mod@super::schema`])
+//! are printed from it. A key whose mechanism does not exist yet stands here too and is refused as *not yet*, never ignored.
 
 mod backend;
 mod balance;
@@ -115,6 +115,17 @@ impl Section {
         }
     }
 
+    /// Keys of which exactly one has to be given; none of most sections.
+    pub fn one_of(self) -> &'static [&'static str] {
+        match self {
+            Section::Route => &["backend", "redirect", "respond", "deny"],
+            Section::Redirect => &["location", "prefix", "scheme"],
+            Section::Balance => &["random", "hash", "policy"],
+            Section::Hash => &["header", "cookie", "query", "path-prefix", "path-part"],
+            _ => &[],
+        }
+    }
+
     /// The key of that name, built or not.
     pub fn key(self, name: &str) -> Option<&'static Key> {
         self.keys().iter().find(|key| key.name == name)
@@ -172,6 +183,8 @@ pub enum Form {
     Text(&'static str),
     /// A string or a list of strings; the text says of what.
     Texts(&'static str),
+    /// One of some words, or a list of them.
+    Words(&'static [Word]),
     /// A list of whole numbers.
     Integers(RangeInclusive<u64>),
     /// A table with keys of its own.
@@ -182,8 +195,23 @@ pub enum Form {
     Named(Section),
     /// Header names with their values.
     Fields,
-    /// Anything else; the text says what, and the builder of the section reads it.
-    Other(&'static str),
+    /// Anything else; the text says what, and the builder of the section reads it as any of these.
+    Other(&'static str, &'static [Shape]),
+}
+
+/// One of the ways in which a value may be written that has no form of its own.
+#[derive(Clone, Debug)]
+pub enum Shape {
+    /// As if this were its form.
+    As(Form),
+    /// A list of what has one of these forms: at least one, at most so many.
+    List(&'static [Form], usize),
+    /// A table with these keys of a section and no others.
+    Part(Section, &'static [&'static str]),
+    /// A table of strings under names of the operator's own, at most so many.
+    Strings(usize),
+    /// A table that means something to somebody else.
+    Table,
 }
 
 /// A word that a choice offers.
@@ -260,7 +288,7 @@ const fn key(name: &'static str, form: Form, default: Default, about: &'static s
 const fn not_yet(name: &'static str, about: &'static str) -> Key {
     Key {
         name,
-        form: Form::Other(""),
+        form: Form::Other("", &[]),
         default: Default::Said(""),
         clause: "",
         state: State::NotYet,
