@@ -8,6 +8,8 @@ pub mod demo;
 pub mod plugin;
 #[cfg(feature = "wasm")]
 mod policies;
+#[path = "test/recorded/mod.rs"]
+pub mod recorded;
 pub mod run;
 mod version;
 
