@@ -2,7 +2,9 @@
 
 use crate::cli::check::is_styled;
 use crate::config;
+use crate::config::keys::Section;
 use crate::config::reference::reference;
+use crate::config::schema::schema;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,12 +27,22 @@ pub enum Command {
     },
     /// Print every key with its type, default, range and meaning, as Markdown.
     Reference,
+    /// Print a JSON Schema of the file, for editors that complete and check TOML.
+    ///
+    /// It has every key that works in this version, with its type, range, default and meaning. What one key asks of another
+    /// (a backend of that name, a limit above another) only `forebay check` knows.
+    #[command(after_help = "Example:\n  \
+        forebay config schema > forebay.schema.json\n\n\
+        The editor finds it by the first line of a configuration:\n  \
+        #:schema ./forebay.schema.json")]
+    Schema,
 }
 
 /// Runs the command.
 pub fn run(args: Config) -> anyhow::Result<ExitCode> {
     let file = match args.command {
         Command::Reference => return print(&reference()),
+        Command::Schema => return print(&schema(Section::File)),
         Command::Show { file } => file,
     };
     match config::load(&file) {

@@ -55,7 +55,7 @@ enum Command {
     /// Look at policies, or pack them
     #[cfg(feature = "wasm")]
     Plugin(plugin::PluginArgs),
-    /// Show the effective configuration, or the reference of all keys
+    /// Show the effective configuration, the reference of all keys, or their schema for editors
     Config(config::Config),
 }
 

@@ -90,7 +90,7 @@ fn table_of<'a>(
         report.wrong(value.span(), format!("`{key}` is an empty table"), expected, "");
     }
     let at = |name: &str| fields.raw(name).map(|value| (name.to_owned(), value.span()));
-    let choosers: Vec<_> = ["random", "hash", "policy"].into_iter().filter_map(at).collect();
+    let choosers: Vec<_> = Section::Balance.one_of().iter().copied().filter_map(at).collect();
     if let [(one, one_at), (other, other_at), ..] = &choosers[..] {
         let found = format!("`{key}` has both `{one}` and `{other}`");
         let problem = Problem::new(Class::Wrong, one_at.clone(), found).expected("expected one of them");

@@ -142,6 +142,10 @@ pub const MAXQUEUE_RANGE: RangeInclusive<u64> = 0..=1_000_000;
 pub const RETRIES: u64 = 3;
 /// What `retries` may be.
 pub const RETRIES_RANGE: RangeInclusive<u64> = 0..=100;
+/// What a number of `redispatch` may be: each so-many-th attempt (RT-3), never beyond `retries`.
+pub const REDISPATCH_EVERY_RANGE: RangeInclusive<i64> = 1..=100;
+/// What it may be when it counts from the last attempt.
+pub const REDISPATCH_BEFORE_END_RANGE: RangeInclusive<i64> = -100..=-1;
 /// Wait before the same server is tried again after a refused or reset connect (RT-5); never above `timeout-connect`.
 pub const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// What `retry-delay` may be.

@@ -2,15 +2,18 @@
 //!
 //! One entry says a key's form, default, range, clause and meaning. The reader (`read.rs`) is driven by it:
 //! a key that is not here is unknown, a key that is here cannot be read as anything but its form, and its default
-//! is written nowhere else. The manual's reference ([`super::reference`]) is printed from it. A key whose
-//! mechanism does not exist yet stands here too and is refused as *not yet*, never ignored.
+//! is written nowhere else. The manual's reference ([`super::reference`]) and the schema for editors ([`mod@super::schema`])
+//! are printed from it. A key whose mechanism does not exist yet stands here too and is refused as *not yet*, never ignored.
 
 mod backend;
 mod balance;
 mod listen;
+mod near;
 mod policy;
 mod process;
 mod scenario;
+
+pub use near::nearest;
 
 use super::units;
 use std::ops::RangeInclusive;
@@ -172,6 +175,17 @@ impl Section {
         }
     }
 
+    /// Keys of which exactly one has to be given; none of most sections.
+    pub fn one_of(self) -> &'static [&'static str] {
+        match self {
+            Section::Route => &["backend", "redirect", "respond", "deny"],
+            Section::Redirect => &["location", "prefix", "scheme"],
+            Section::Balance => &["random", "hash", "policy"],
+            Section::Hash => &["header", "cookie", "query", "path-prefix", "path-part"],
+            _ => &[],
+        }
+    }
+
     /// The key of that name, built or not.
     pub fn key(self, name: &str) -> Option<&'static Key> {
         self.keys().iter().find(|key| key.name == name)
@@ -229,6 +243,8 @@ pub enum Form {
     Text(&'static str),
     /// A string or a list of strings; the text says of what.
     Texts(&'static str),
+    /// One of some words, or a list of them.
+    Words(&'static [Word]),
     /// A list of whole numbers.
     Integers(RangeInclusive<u64>),
     /// A table with keys of its own.
@@ -239,8 +255,23 @@ pub enum Form {
     Named(Section),
     /// Header names with their values.
     Fields,
-    /// Anything else; the text says what, and the builder of the section reads it.
-    Other(&'static str),
+    /// Anything else; the text says what, and the builder of the section reads it as any of these.
+    Other(&'static str, &'static [Shape]),
+}
+
+/// One of the ways in which a value may be written that has no form of its own.
+#[derive(Clone, Debug)]
+pub enum Shape {
+    /// As if this were its form.
+    As(Form),
+    /// A list of what has one of these forms: at least one, at most so many.
+    List(&'static [Form], usize),
+    /// A table with these keys of a section and no others.
+    Part(Section, &'static [&'static str]),
+    /// A table of strings under names of the operator's own, at most so many.
+    Strings(usize),
+    /// A table that means something to somebody else.
+    Table,
 }
 
 /// A word that a choice offers.
@@ -293,79 +324,6 @@ pub fn homes(name: &str) -> impl Iterator<Item = Section> {
         .filter(move |section| section.key(name).is_some())
 }
 
-/// The known name nearest to what was written, if any is near enough to be meant.
-///
-/// `timeout_client` and `TimeoutClient` are as near as a slip of the finger; what other proxies call a thing is near too.
-pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let plain = plain(written);
-    let meant = FAMILIAR
-        .iter()
-        .find(|(theirs, _)| *theirs == plain)
-        .map(|(_, ours)| *ours);
-    let distance = |name: &str| match meant {
-        Some(ours) if ours == name => 0,
-        _ => strsim::damerau_levenshtein(&plain, &name.to_lowercase()),
-    };
-    known
-        .into_iter()
-        .map(|name| (distance(name), name))
-        .filter(|(distance, name)| *distance <= (name.chars().count() / 3).clamp(1, 4))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
-/// Lower case, words parted by `-`.
-fn plain(written: &str) -> String {
-    let mut plain = String::with_capacity(written.len() + 4);
-    let mut small_before = false;
-    for sign in written.chars() {
-        if sign.is_uppercase() && small_before {
-            plain.push('-');
-        }
-        small_before = sign.is_lowercase();
-        match sign {
-            '_' | ' ' => plain.push('-'),
-            sign => plain.extend(sign.to_lowercase()),
-        }
-    }
-    plain
-}
-
-/// What other proxies call it, and what it is called here.
-const FAMILIAR: [(&str, &str); 31] = [
-    ("address", "bind"),
-    ("algorithm", "balance"),
-    ("backends", "backend"),
-    ("client-header-timeout", "timeout-http-request"),
-    ("cluster", "backend"),
-    ("default-backend", "backend"),
-    ("frontend", "listen"),
-    ("global", "process"),
-    ("http-reuse", "reuse"),
-    ("keepalive-timeout", "timeout-http-keep-alive"),
-    ("large-client-header-buffers", "head-max"),
-    ("lb-policy", "balance"),
-    ("listener", "listen"),
-    ("listeners", "listen"),
-    ("methods", "method"),
-    ("nbthread", "workers"),
-    ("pass", "backend"),
-    ("plugin", "policy"),
-    ("plugins", "policy"),
-    ("policies", "policy"),
-    ("port", "bind"),
-    ("proxy-connect-timeout", "timeout-connect"),
-    ("proxy-pass", "backend"),
-    ("proxy-read-timeout", "timeout-server"),
-    ("return", "respond"),
-    ("server", "servers"),
-    ("stats-socket", "control"),
-    ("threads", "workers"),
-    ("upstream", "backend"),
-    ("wasm", "component"),
-    ("worker-processes", "workers"),
-];
-
 // ---- how the tables beside this file write an entry -----------------------------------------------------------
 
 const fn built(text: &'static str) -> Word {
@@ -390,7 +348,7 @@ const fn key(name: &'static str, form: Form, default: Default, about: &'static s
 const fn not_yet(name: &'static str, about: &'static str) -> Key {
     Key {
         name,
-        form: Form::Other(""),
+        form: Form::Other("", &[]),
         default: Default::Said(""),
         clause: "",
         state: State::NotYet,
@@ -413,7 +371,7 @@ mod tests {
     fn names_are_unique_and_plain() {
         for section in SECTIONS {
             for (at, key) in section.keys().iter().enumerate() {
-                assert_eq!(plain(key.name), key.name);
+                assert_eq!(near::plain(key.name), key.name);
                 assert!(
                     section.keys()[..at].iter().all(|other| other.name != key.name),
                     "{}",
@@ -421,32 +379,6 @@ mod tests {
                 );
                 assert!(key.about.ends_with('.'), "{}: the sentence has no end", key.name);
             }
-        }
-    }
-
-    #[test]
-    fn every_familiar_word_leads_to_a_key() {
-        for (theirs, ours) in FAMILIAR {
-            assert!(
-                homes(ours).next().is_some(),
-                "{theirs} leads to {ours}, which is no key"
-            );
-        }
-    }
-
-    #[test]
-    fn near_spellings() {
-        let known = || Section::Listen.keys().iter().map(|key| key.name);
-        for (written, meant) in [
-            ("timeout-cilent", Some("timeout-client")),
-            ("timeout_client", Some("timeout-client")),
-            ("timeoutClient", Some("timeout-client")),
-            ("TIMEOUT-CLIENT", Some("timeout-client")),
-            ("port", Some("bind")),
-            ("bnd", Some("bind")),
-            ("colour", None),
-        ] {
-            assert_eq!(nearest(written, known()), meant, "{written}");
         }
     }
 }

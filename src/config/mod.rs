@@ -6,7 +6,8 @@
 //! ```
 //! [`load`] and [`parse`] give a configuration or all errors of the file at once. Nothing here opens a socket; host names are
 //! looked up (once, several at a time). What a key looks like, its default and its range stand in [`keys`] and [`defaults`];
-//! [`mod@reference`] prints them as the manual, [`show()`] prints a configuration with every default written out.
+//! [`mod@reference`] prints them as the manual, [`mod@schema`] for editors; [`show()`] prints a configuration with every default
+//! written out.
 
 mod address;
 mod backend;
@@ -29,6 +30,7 @@ pub mod reference;
 pub mod resolve;
 mod route;
 pub mod scenario;
+pub mod schema;
 mod show;
 mod syntax;
 pub mod units;

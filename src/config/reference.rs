@@ -3,7 +3,7 @@
 //! The file is generated: after a change to the keys run the tests of this module with `FOREBAY_WRITE_MANUAL=1` (or
 //! `forebay config reference > src/manual/configuration.md`); a test fails while it is stale.
 
-use super::keys::{Form, Key, SCENARIO_SECTIONS, SECTIONS, Section, State};
+use super::keys::{Form, Key, SCENARIO_SECTIONS, SECTIONS, Section, Shape, State, Word};
 use super::units::{show_duration, show_offset, show_size};
 use std::fmt::Write;
 
@@ -52,7 +52,8 @@ fn keys(section: Section, out: &mut String) {
     }
 }
 
-fn value(key: &Key) -> String {
+/// What its value looks like.
+pub(super) fn value(key: &Key) -> String {
     match &key.form {
         Form::Duration(range) => format!(
             "duration, {} to {}",
@@ -74,14 +75,8 @@ fn value(key: &Key) -> String {
         Form::Percent(range) => format!("percent, {} to {}", range.start(), range.end()),
         Form::Share => "percent, 0 to 100, in steps of 0.0001".into(),
         Form::Flag => "`true` or `false`".into(),
-        Form::Choice(words) => words
-            .iter()
-            .map(|word| match word.state {
-                State::Built => format!("`\"{}\"`", word.text),
-                State::NotYet => format!("`\"{}\"` (not yet)", word.text),
-            })
-            .collect::<Vec<_>>()
-            .join(", "),
+        Form::Choice(words) => choice(words),
+        Form::Words(words) => format!("{}, or a list of them", choice(words)),
         Form::Text(what) => format!("string: {what}"),
         Form::Texts(what) => format!("string or list of strings: {what}"),
         Form::Integers(range) => format!("list of numbers, {} to {}", range.start(), range.end()),
@@ -89,7 +84,26 @@ fn value(key: &Key) -> String {
             format!("[below](#{})", anchor(*section))
         }
         Form::Fields => "table of header names".into(),
-        Form::Other(what) => (*what).into(),
+        Form::Other(what, shapes) => match shapes.iter().find_map(section) {
+            Some(section) => format!("{what}; [below](#{})", anchor(section)),
+            None => (*what).into(),
+        },
+    }
+}
+
+fn choice(words: &[Word]) -> String {
+    let words = words.iter().map(|word| match word.state {
+        State::Built => format!("`\"{}\"`", word.text),
+        State::NotYet => format!("`\"{}\"` (not yet)", word.text),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// The section that says what may stand in a table of that shape.
+fn section(shape: &Shape) -> Option<Section> {
+    match shape {
+        Shape::As(Form::Table(section)) => Some(*section),
+        _ => None,
     }
 }
 
@@ -205,6 +219,9 @@ const HEAD: &str = "# Configuration
 
 One TOML file. `forebay check FILE` reads it and lists every mistake at once; `forebay config show FILE` prints what is in
 effect, with every default. SIGHUP reads the file again; when it has a mistake, what runs goes on unchanged.
+
+`forebay config schema > forebay.schema.json` writes a JSON Schema of it. Editors that know TOML by Taplo complete and check
+a file by it whose first line is `#:schema ./forebay.schema.json`.
 
 A *duration* is a whole number with its unit: `us`, `ms`, `s`, `m`, `h`, `d`. A *size* is a whole number with `B`, `KiB`,
 `MiB`, `GiB`, or a bare number of bytes. A *percent* is `20` or `\"20%\"`.

@@ -3,6 +3,7 @@
 use super::defaults;
 use super::errors::{At, Class, Problem, Report};
 use super::headers::edits;
+use super::keys::Section;
 use super::listen::Around;
 use super::read::{Fields, Text};
 use super::words::{check_name, refused};
@@ -160,7 +161,7 @@ fn action(fields: &Fields<'_>, around: &Around<'_>, report: &mut Report) -> Opti
         fields,
         "the route",
         "the route does nothing",
-        &["backend", "redirect", "respond", "deny"],
+        Section::Route.one_of(),
         report,
     )? {
         "backend" => around
@@ -250,7 +251,7 @@ fn redirect(fields: &Fields<'_>, report: &mut Report) -> Option<Redirect> {
         fields,
         "the redirect",
         "the redirect leads nowhere",
-        &["location", "prefix", "scheme"],
+        Section::Redirect.one_of(),
         report,
     )?;
     let useless: &[&str] = match way {

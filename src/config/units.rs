@@ -108,6 +108,26 @@ pub fn share(text: &str) -> Read<u32> {
     })
 }
 
+/// What the texts of durations match, as a regular expression.
+pub fn duration_pattern() -> String {
+    format!("^[0-9]+{}$", any_unit(&DURATIONS))
+}
+
+/// What the texts of durations with a sign match.
+pub fn offset_pattern() -> String {
+    format!("^[+-]?[0-9]+{}$", any_unit(&DURATIONS))
+}
+
+/// What the texts of sizes match.
+pub fn size_pattern() -> String {
+    format!("^[0-9]+{}?$", any_unit(&SIZES))
+}
+
+/// What the texts of whole percentages match.
+pub const PERCENT_PATTERN: &str = "^[0-9]+%?$";
+/// What the texts of shares match.
+pub const SHARE_PATTERN: &str = "^[0-9]{1,3}([.][0-9]{1,4})?%?$";
+
 /// Prints a duration with the largest unit that divides it.
 pub fn show_duration(value: Duration) -> String {
     let micros = u64::try_from(value.as_micros()).unwrap_or(u64::MAX);
@@ -139,6 +159,11 @@ pub fn show_share(millionths: u32) -> String {
         return format!("{whole}%");
     }
     format!("{whole}.{}%", format!("{rest:04}").trim_end_matches('0'))
+}
+
+fn any_unit(units: &[(&str, u64)]) -> String {
+    let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
+    format!("({})", names.join("|"))
 }
 
 fn show(value: u64, units: &[(&str, u64)]) -> String {

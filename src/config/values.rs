@@ -265,12 +265,14 @@ impl<'a> Fields<'a> {
 
     /// A string or the strings of a list; others are left out.
     pub(super) fn texts(&self, name: &str, report: &mut Report) -> Vec<Text<'a>> {
-        let Form::Texts(what) = self.key(name).form else {
-            self.misused(name)
+        let what = match &self.key(name).form {
+            Form::Texts(what) => (*what).to_owned(),
+            Form::Words(words) => one_of(words.iter().map(|word| word.text)),
+            _ => self.misused(name),
         };
         match self.raw(name) {
             None => Vec::new(),
-            Some(value) => strings(value, &format!("`{name}`"), what, report),
+            Some(value) => strings(value, &format!("`{name}`"), &what, report),
         }
     }
 

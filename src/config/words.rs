@@ -58,7 +58,7 @@ pub(super) fn not_yet_key(key: &Key, at: At) -> Problem {
 pub(super) fn missing(section: Section, key: &Key, at: At) -> Problem {
     let title = section.title();
     let form = match key.form {
-        Form::Text(what) | Form::Texts(what) | Form::Other(what) => format!("expected {what}"),
+        Form::Text(what) | Form::Texts(what) | Form::Other(what, _) => format!("expected {what}"),
         _ => String::new(),
     };
     match section {

@@ -21,6 +21,33 @@ impl Moment {
             unix_ms: since.as_millis() as u64,
         }
     }
+
+    /// Reads what is printed here, and no other spelling.
+    pub fn parse(text: &str) -> Option<Moment> {
+        let bytes = text.as_bytes();
+        let marks = [
+            (4, b'-'),
+            (7, b'-'),
+            (10, b'T'),
+            (13, b':'),
+            (16, b':'),
+            (19, b'.'),
+            (23, b'Z'),
+        ];
+        if bytes.len() != 24 || marks.iter().any(|(at, mark)| bytes[*at] != *mark) {
+            return None;
+        }
+        let number = |from: usize, to: usize| {
+            let digits = bytes[from..to].iter().all(u8::is_ascii_digit);
+            digits.then(|| text[from..to].parse::<u64>().ok()).flatten()
+        };
+        let days = days(number(0, 4)?, number(5, 7)?, number(8, 10)?)?;
+        let (hour, minute, second, ms) = (number(11, 13)?, number(14, 16)?, number(17, 19)?, number(20, 23)?);
+        let seconds = days * 86_400 + hour * 3600 + minute * 60 + second;
+        (hour < 24 && minute < 60 && second < 60).then_some(Moment {
+            unix_ms: seconds * 1000 + ms,
+        })
+    }
 }
 
 impl fmt::Display for Moment {
@@ -56,6 +83,17 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (year, month, day)
 }
 
+/// The inverse of [`civil`]; none where there is no such day, or before 1970.
+fn days(year: u64, month: u64, day: u64) -> Option<u64> {
+    let year_from_march = year.checked_sub(u64::from(month <= 2))?;
+    let month_from_march = (month + 9) % 12;
+    let day_of_year = (153 * month_from_march + 2) / 5 + day.checked_sub(1)?;
+    let year_of_era = year_from_march % 400;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    let days = (year_from_march / 400 * DAYS_PER_ERA + day_of_era).checked_sub(DAYS_TO_1970)?;
+    (civil(days) == (year, month, day)).then_some(days)
+}
+
 /// From 0000-03-01 to 1970-01-01.
 const DAYS_TO_1970: u64 = 719_468;
 /// 400 years.
@@ -77,6 +115,7 @@ mod tests {
             (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
         ] {
             assert_eq!(Moment { unix_ms }.to_string(), text);
+            assert_eq!(Moment::parse(text), Some(Moment { unix_ms }));
         }
     }
 
@@ -86,6 +125,8 @@ mod tests {
         let mut expected = (1970, 1, 1);
         for days in 0..200_000 {
             assert_eq!(civil(days), expected, "day {days}");
+            let (year, month, day) = expected;
+            assert_eq!(super::days(year, month, day), Some(days));
             expected = next(expected);
         }
     }
@@ -102,6 +143,26 @@ mod tests {
             (true, _) => (year, month, day + 1),
             (false, true) => (year, month + 1, 1),
             (false, false) => (year + 1, 1, 1),
+        }
+    }
+
+    #[test]
+    fn no_other_spelling_is_read() {
+        for text in [
+            "",
+            "2026-03-01T12:14:14.655",
+            "2026-03-01 12:14:14.655Z",
+            "2026-03-01T12:14:14.65éZ",
+            "2026-03-01T12:14:14.+55Z",
+            "2026-02-29T12:14:14.655Z",
+            "2026-13-01T12:14:14.655Z",
+            "2026-00-01T12:14:14.655Z",
+            "2026-03-00T12:14:14.655Z",
+            "2026-03-01T24:14:14.655Z",
+            "1969-12-31T23:59:59.999Z",
+            "0000-01-01T00:00:00.000Z",
+        ] {
+            assert_eq!(Moment::parse(text), None, "{text}");
         }
     }
 

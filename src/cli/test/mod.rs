@@ -7,6 +7,7 @@
 
 mod diff;
 mod junit;
+mod recorded;
 mod runner;
 mod search;
 mod session;

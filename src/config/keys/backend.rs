@@ -1,12 +1,21 @@
 //! Keys of `[backend.NAME]` and of its servers.
 
-use super::{Default, Form, Key, Section, built, key, not_yet};
+use super::{Default, Form, Key, Section, Shape, balance, built, key, not_yet};
 use crate::config::defaults;
+
+const ADDRESS: Form = Form::Text("an address such as `127.0.0.1:80`, `name:80` or `unix:/path`");
 
 pub(super) const BACKEND: &[Key] = &[
     key(
         "servers",
-        Form::Other("a list of addresses or of tables"),
+        Form::Other(
+            "a list of addresses or of tables",
+            &[
+                Shape::As(ADDRESS),
+                Shape::As(Form::Table(Section::Server)),
+                Shape::List(&[ADDRESS, Form::Table(Section::Server)], defaults::SERVERS_MAX),
+            ],
+        ),
         Default::Required,
         "Servers that answer: `\"HOST:PORT\"`, `\"unix:PATH\"` or `{ name, address, weight }`; at most 4095. A host name is \
          looked up once, when the file is loaded, and stands for its first address.",
@@ -16,7 +25,8 @@ pub(super) const BACKEND: &[Key] = &[
         "balance",
         Form::Other(
             "\"random\", \"roundrobin\", \"leastconn\", \"first\", \"sticky\", { random = N }, { hash = … } or \
-             { policy = \"NAME\" }; [below](#balance----)",
+             { policy = \"NAME\" }",
+            &[Shape::As(balance::ALGORITHMS), Shape::As(Form::Table(Section::Balance))],
         ),
         Default::Word(defaults::BALANCE),
         "How a server is chosen: the less loaded of two random draws, smooth rotation by weight, fewest requests in flight, the \
@@ -144,7 +154,12 @@ pub(super) const BACKEND: &[Key] = &[
     .clause("POOL-62"),
     key(
         "retry-on",
-        Form::Texts("`conn-failure`, `empty-response`, `response-timeout` or `none`"),
+        Form::Words(&[
+            built("conn-failure"),
+            built("empty-response"),
+            built("response-timeout"),
+            built("none"),
+        ]),
         Default::Said("`[\"conn-failure\", \"empty-response\"]`"),
         "What is tried again, up to `retries` times; what a server has begun to read only if it may be repeated (GET, HEAD, PUT, \
          DELETE, OPTIONS, TRACE). With all three, a client's first request may use an idle connection under `safe`, too.",
@@ -159,7 +174,14 @@ pub(super) const BACKEND: &[Key] = &[
     .clause("RT-1, LB-4"),
     key(
         "redispatch",
-        Form::Other("`true`, `false` or a number"),
+        Form::Other(
+            "`true`, `false` or a number",
+            &[
+                Shape::As(Form::Flag),
+                Shape::As(Form::Signed(defaults::REDISPATCH_EVERY_RANGE)),
+                Shape::As(Form::Signed(defaults::REDISPATCH_BEFORE_END_RANGE)),
+            ],
+        ),
         Default::Flag(true),
         "Whether another attempt may go to another server: at once, where nothing ties the request to the first one. Where \
          something does, on the last attempt, or with a number N on each N-th one, or with −N on the N-th from the last.",
@@ -254,12 +276,7 @@ pub(super) const SERVER: &[Key] = &[
         Default::Said("the address as written"),
         "Its name in logs, metrics and commands.",
     ),
-    key(
-        "address",
-        Form::Text("an address such as `127.0.0.1:80`, `name:80` or `unix:/path`"),
-        Default::Required,
-        "Where it listens.",
-    ),
+    key("address", ADDRESS, Default::Required, "Where it listens."),
     key(
         "weight",
         Form::Integer(defaults::WEIGHT_RANGE),
@@ -269,7 +286,10 @@ pub(super) const SERVER: &[Key] = &[
     .clause("LB-1"),
     key(
         "tags",
-        Form::Other("a table of names and strings"),
+        Form::Other(
+            "a table of names and strings",
+            &[Shape::Strings(defaults::TAGS_MAX)],
+        ),
         Default::Said("none"),
         "`{ zone = \"eu\" }`: what policies see of it; at most 16.",
     ),

@@ -1,7 +1,21 @@
 //! Keys of `balance = { … }`, of what it hashes, and of the cookie that a backend inserts.
 
-use super::{Default, Form, Key, built, key};
+use super::{Default, Form, Key, Section, Shape, built, key};
 use crate::config::defaults;
+
+/// Algorithms that are a word.
+pub(super) const ALGORITHMS: Form = Form::Choice(&[
+    built("random"),
+    built("roundrobin"),
+    built("leastconn"),
+    built("first"),
+    built("sticky"),
+]);
+
+/// Keys of the long form where a policy cannot stand.
+pub(super) const NATIVE: &[&str] = &[
+    "random", "hash", "type", "bound", "affinity", "else", "hash-key", "function",
+];
 
 pub(super) const BALANCE: &[Key] = &[
     key(
@@ -19,7 +33,13 @@ pub(super) const BALANCE: &[Key] = &[
     ),
     key(
         "hash",
-        Form::Other("\"source\", \"uri\", \"path\" or a [table](#hash----)"),
+        Form::Other(
+            "\"source\", \"uri\", \"path\" or a table",
+            &[
+                Shape::As(Form::Choice(&[built("source"), built("uri"), built("path")])),
+                Shape::As(Form::Table(Section::Hash)),
+            ],
+        ),
         Default::Said("none"),
         "What of a request decides: the client's address, path and query, the path alone, or what the table says. The same \
          value goes to the same server.",
@@ -50,7 +70,18 @@ pub(super) const BALANCE: &[Key] = &[
     .clause("LB-43"),
     key(
         "else",
-        Form::Other("\"roundrobin\", \"leastconn\", \"random\", \"first\" or { random = N }"),
+        Form::Other(
+            "\"roundrobin\", \"leastconn\", \"random\", \"first\" or { random = N }",
+            &[
+                Shape::As(Form::Choice(&[
+                    built("roundrobin"),
+                    built("leastconn"),
+                    built("random"),
+                    built("first"),
+                ])),
+                Shape::Part(Section::Balance, &["random"]),
+            ],
+        ),
         Default::Word(defaults::HASH_ELSE),
         "The algorithm for a request that has no such value.",
     )

@@ -1,6 +1,6 @@
 //! Keys of `[policy.NAME]`.
 
-use super::{Default, Form, Key, built, key, not_yet};
+use super::{Default, Form, Key, Section, Shape, balance, built, key, not_yet};
 use crate::config::defaults;
 
 pub(super) const POLICY: &[Key] = &[
@@ -12,14 +12,20 @@ pub(super) const POLICY: &[Key] = &[
     ),
     key(
         "config",
-        Form::Other("a table"),
+        Form::Other("a table", &[Shape::Table]),
         Default::Said("`{}`"),
         "The component's own configuration, which it checks itself. It gets JSON: durations and sizes as the strings that \
          are written here, dates as strings too; at most 64 KiB.",
     ),
     key(
         "fallback",
-        Form::Other("as `balance`, without a policy"),
+        Form::Other(
+            "as `balance`, without a policy",
+            &[
+                Shape::As(balance::ALGORITHMS),
+                Shape::Part(Section::Balance, balance::NATIVE),
+            ],
+        ),
         Default::Word(defaults::BALANCE),
         "How a backend chooses a server when the policy is silent, fails or is too slow.",
     ),

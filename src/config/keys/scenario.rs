@@ -1,10 +1,19 @@
 //! Keys of a scenario's own sections: what `forebay test` simulates around a configuration.
 
-use super::{Default, Form, Key, Section, built, key};
+use super::{Default, Form, Key, Section, Shape, built, key};
 
 const COUNT: std::ops::RangeInclusive<u64> = 1..=1_000_000;
 const TIME: std::ops::RangeInclusive<std::time::Duration> =
     std::time::Duration::ZERO..=std::time::Duration::from_secs(86_400);
+/// A time that may be drawn.
+const LONG_SHAPES: &[Shape] = &[
+    Shape::As(Form::Duration(TIME)),
+    Shape::As(Form::Table(Section::Span)),
+];
+const KEYS_SHAPES: &[Shape] = &[
+    Shape::List(&[Form::Text("a text")], 100_000),
+    Shape::As(Form::Table(Section::Keys)),
+];
 const LONG: &str = "a duration, or { mean = … }, { from = …, to = … }, { median = …, p99 = … }";
 
 pub(super) const FILE: &[Key] = &[
@@ -123,7 +132,7 @@ pub(super) const SCENARIO: &[Key] = &[
     ),
     key(
         "patience",
-        Form::Other(LONG),
+        Form::Other(LONG, LONG_SHAPES),
         Default::Said("none leaves"),
         "A client that waits in a queue for longer leaves; drawn for each.",
     ),
@@ -189,7 +198,7 @@ pub(super) const MACHINE: &[Key] = &[
     ),
     key(
         "service",
-        Form::Other(LONG),
+        Form::Other(LONG, LONG_SHAPES),
         Default::Required,
         "From a request to its response, the way there and back included.",
     ),
@@ -280,7 +289,7 @@ pub(super) const TRAFFIC: &[Key] = &[
     ),
     key(
         "think",
-        Form::Other(LONG),
+        Form::Other(LONG, LONG_SHAPES),
         Default::Said("none"),
         "From a response to the same client's next request.",
     ),
@@ -347,13 +356,13 @@ pub(super) const TRAFFIC: &[Key] = &[
     ),
     key(
         "headers",
-        Form::Other("a table of names and values"),
+        Form::Other("a table of names and values", &[Shape::Strings(200)]),
         Default::Said("none"),
         "Other fields.",
     ),
     key(
         "keys",
-        Form::Other("a list of texts, { uniform = N } or { zipf = N }"),
+        Form::Other("a list of texts, { uniform = N } or { zipf = N }", KEYS_SHAPES),
         Default::Said("always 0"),
         "Where `{key}` comes from.",
     ),
@@ -432,7 +441,7 @@ pub(super) const SCRIPTED: &[Key] = &[
     ),
     key(
         "headers",
-        Form::Other("a table of names and values"),
+        Form::Other("a table of names and values", &[Shape::Strings(200)]),
         Default::Said("none"),
         "Other fields.",
     ),
@@ -466,7 +475,7 @@ pub(super) const EVENT: &[Key] = &[
     ),
     key(
         "service",
-        Form::Other(LONG),
+        Form::Other(LONG, LONG_SHAPES),
         Default::Said("as it is"),
         "Another time to answer.",
     ),
@@ -534,7 +543,10 @@ pub(super) const SHOW: &[Key] = &[
 pub(super) const EXPECT: &[Key] = &[
     key(
         "share",
-        Form::Other("a table of servers and ranges: { \"app/a\" = \"18%..22%\" }"),
+        Form::Other(
+            "a table of servers and ranges: { \"app/a\" = \"18%..22%\" }",
+            &[Shape::Strings(4095)],
+        ),
         Default::Said("any"),
         "Of all requests that servers had, the share of each that is named.",
     ),
