@@ -38,11 +38,13 @@
 //! | `connections` | where each connection is, and what must hold of it |
 //! | `agenda`, `random` | what comes next; chance |
 //! | `report`, `invariant` | what was seen |
+//! | [`kit`] | whether a policy behaves, in situations that it shares with no run |
 
 mod agenda;
 mod cluster;
 mod connections;
 mod invariant;
+pub mod kit;
 mod random;
 mod release;
 mod report;

@@ -53,6 +53,11 @@ impl Dice {
         }
     }
 
+    /// Any number.
+    pub(super) fn any(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
     /// `true` in so many of a hundred.
     pub(super) fn chance(&mut self, percent: u8) -> bool {
         percent > 0 && self.draw(100) < u32::from(percent)
