@@ -18,6 +18,7 @@ const TABLE_EVERY: u32 = 100;
 const SERVERS: usize = 20;
 /// One plan is asked for while so many requests are.
 const REQUESTS_OF_PLAN: u32 = 10;
+const SITUATION: &str = "1,000 clients, 20 servers that come and go";
 
 /// The fuel of each hook.
 pub(super) fn fuel(subject: &mut Subject<'_>) -> Result<Vec<Seen>, Stopped> {
@@ -33,10 +34,7 @@ pub(super) fn fuel(subject: &mut Subject<'_>) -> Result<Vec<Seen>, Stopped> {
             }
             Err(Stopped) => return Err(Stopped),
         };
-        seen.extend(found.map(|seen| Seen {
-            part: hook.word(),
-            ..seen
-        }));
+        seen.extend(found.map(|seen| seen.part(format!("of {}", hook.word()))));
     }
     if seen.is_empty() {
         seen.push(Seen::nothing("nobody counts it"));
@@ -157,7 +155,7 @@ fn memory_of_requests(subject: &mut Subject<'_>) -> Result<Option<Seen>, Stopped
         }
         watched.note(call, policy.usage());
     }
-    Ok(watched.seen("requests"))
+    Ok(watched.seen().map(|seen| seen.part("of requests")))
 }
 
 fn memory_of_plans(subject: &mut Subject<'_>) -> Result<Option<Seen>, Stopped> {
@@ -172,12 +170,12 @@ fn memory_of_plans(subject: &mut Subject<'_>) -> Result<Option<Seen>, Stopped> {
         }
         watched.note(call, planner.usage());
     }
-    Ok(watched.seen("plans"))
+    Ok(watched.seen().map(|seen| seen.part("of plans")))
 }
 
 /// Servers that come and go.
 fn changing() -> [Scene; 3] {
-    let scene = Scene::unlike(SERVERS).named("20 servers that come and go");
+    let scene = Scene::unlike(SERVERS).named(SITUATION);
     [scene.clone(), scene.clone().without(3), scene]
 }
 
@@ -208,7 +206,7 @@ impl Watched {
     }
 
     /// Still growing in the second and in the last half is a leak.
-    fn seen(&self, part: &'static str) -> Option<Seen> {
+    fn seen(&self) -> Option<Seen> {
         let (Some(first), [quarter, half, _, end]) = (self.first, &self.quarters[..]) else {
             return None;
         };
@@ -227,18 +225,8 @@ impl Watched {
                 end >> 10
             ),
         };
-        let situation = format!(
-            "{} calls about {CLIENTS} clients, 20 servers that come and go",
-            self.calls
-        );
-        let situation = match part {
-            "plans" => format!("{} calls, 20 servers that come and go", self.calls),
-            _ => situation,
-        };
-        Some(Seen {
-            part,
-            ..Seen::new(verdict, figure, situation)
-        })
+        let situation = format!("{} calls, {SITUATION}", self.calls);
+        Some(Seen::new(verdict, figure, situation))
     }
 }
 

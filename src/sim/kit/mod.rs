@@ -129,7 +129,7 @@ type Check = fn(&mut Subject<'_>) -> Result<Vec<Seen>, Stopped>;
 /// A finding whose check is known to who made it.
 struct Seen {
     /// What is added to the check's name.
-    part: &'static str,
+    part: String,
     verdict: Verdict,
     figure: String,
     situation: String,
@@ -138,7 +138,7 @@ struct Seen {
 impl Seen {
     fn new(verdict: Verdict, figure: impl Into<String>, situation: impl Into<String>) -> Seen {
         Seen {
-            part: "",
+            part: String::new(),
             verdict,
             figure: figure.into(),
             situation: situation.into(),
@@ -147,6 +147,12 @@ impl Seen {
 
     fn nothing(why: &str) -> Seen {
         Seen::new(Verdict::NotApplicable, why, "")
+    }
+
+    /// The same about a part of what is checked.
+    fn part(self, part: impl Into<String>) -> Seen {
+        let part = part.into();
+        Seen { part, ..self }
     }
 
     fn of(self, check: &str) -> Finding {
@@ -197,9 +203,9 @@ impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for finding in &self.findings {
             let (word, check, figure) = (finding.verdict.word(), &finding.check, &finding.figure);
-            writeln!(out, "  {word:<14}  {check:<18}  {figure}")?;
+            writeln!(out, "  {word:<14}  {check:<21}  {figure}")?;
             if !finding.situation.is_empty() {
-                writeln!(out, "{:38}{}", "", finding.situation)?;
+                writeln!(out, "{:41}{}", "", finding.situation)?;
             }
         }
         let counted = Verdict::ALL.map(|verdict| format!("{} {}", self.count(verdict), verdict.word()));

@@ -63,14 +63,12 @@ impl Attachment for Chooser {
     fn policy(&self, _: Duration) -> Result<Box<dyn Policy>, Fault> {
         Ok(Box::new(Instance {
             choose: (self.make)(),
-            plan: self.plan,
             shown: None,
             leaks: self.leaks,
             memory: 1 << 16,
         }))
     }
-    fn planner(&self, now: Duration) -> Result<Box<dyn Planner>, Fault> {
-        let _ = now;
+    fn planner(&self, _: Duration) -> Result<Box<dyn Planner>, Fault> {
         Ok(Box::new(Plans(self.plan)))
     }
     fn is_used(&self) -> bool {
@@ -80,8 +78,6 @@ impl Attachment for Chooser {
 
 struct Instance {
     choose: Choose,
-    #[expect(dead_code, reason = "only planners plan")]
-    plan: MakePlan,
     shown: Option<Shown>,
     leaks: u64,
     memory: u64,
@@ -323,7 +319,7 @@ fn memory_that_never_stops_growing() {
         ..Chooser::picking(|| rendezvous)
     };
     let report = leaking.report();
-    assert_eq!(only_wrong(&report, "memory requests").verdict, Verdict::Failed);
+    assert_eq!(only_wrong(&report, "memory of requests").verdict, Verdict::Failed);
 }
 
 /// A count that its instances share. One of their own is a memory as good as any.

@@ -155,9 +155,3 @@ fn names_nobody_usable(plan: &Plan, scene: &Scene) -> bool {
     let useful = members.any(|member| member.weight > 0 && scene.is_usable(member.server));
     !plan.tiers.is_empty() && !useful
 }
-
-impl Seen {
-    fn part(self, part: &'static str) -> Seen {
-        Seen { part, ..self }
-    }
-}
