@@ -18,7 +18,7 @@ const TABLE_EVERY: u32 = 100;
 const SERVERS: usize = 20;
 /// One plan is asked for while so many requests are.
 const REQUESTS_OF_PLAN: u32 = 10;
-const SITUATION: &str = "1,000 clients, 20 servers that come and go";
+const SITUATION: &str = "20 servers that come and go";
 
 /// The fuel of each hook.
 pub(super) fn fuel(subject: &mut Subject<'_>) -> Result<Vec<Seen>, Stopped> {
@@ -65,7 +65,11 @@ fn fuel_of(subject: &mut Subject<'_>, hook: Hook) -> Result<Option<Seen>, Stoppe
     } else {
         Verdict::Ok
     };
-    let situation = format!("keys and strange values; a call may take {}", two_digits(allowed));
+    let asked = match Hook::OF_REQUESTS.contains(&hook) {
+        true => "keys and strange values",
+        false => "busy servers",
+    };
+    let situation = format!("{asked}; a call may take {}", two_digits(allowed));
     Ok(Some(Seen::new(verdict, parts.join(", "), situation)))
 }
 
