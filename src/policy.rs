@@ -24,8 +24,8 @@ pub use ask::{
     Asked, Change, Columns, Edit, Edits, Live, Message, Pick, RouteAsked, Routed, Shown, State, Target,
 };
 pub use attach::{
-    ATTRIBUTES_MAX, Attached, Attachment, Attribute, HEADERS_MAX, Journal, Level, Nth, Offers, Planner,
-    Policy, Setup, is_token,
+    ATTRIBUTES_MAX, Attached, Attachment, Attribute, Fuel, HEADERS_MAX, Journal, Level, Nth, Offers, Planner,
+    Policy, Setup, Usage, is_token,
 };
 pub use fault::{Fate, Fault};
 pub use plan::{

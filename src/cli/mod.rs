@@ -5,6 +5,8 @@ pub mod config;
 pub mod ctl;
 pub mod demo;
 #[cfg(feature = "wasm")]
+mod kit;
+#[cfg(feature = "wasm")]
 pub mod plugin;
 #[cfg(feature = "wasm")]
 mod policies;

@@ -1,6 +1,7 @@
-//! `forebay plugin`: what an author of policies needs: look at a component, pack a core module into one.
+//! `forebay plugin`: what an author of policies needs: look at a component, check how it behaves, pack a core
+//! module into one.
 
-use super::policies;
+use super::{kit, policies};
 use crate::wasm::{self, From, Inspection, Text};
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
@@ -22,6 +23,10 @@ enum Command {
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
+    /// Ask components whatever they answer, in many situations, and tell what is wrong with the answers
+    ///
+    /// Exit codes: 0 nothing FAILED, 1 something did, 2 a file cannot be read.
+    Check(kit::CheckArgs),
     /// Pack a core module into a component, with an adapter that answers WASI preview 1 and reaches nothing
     Build {
         /// The core module, binary or as text (.wat)
@@ -53,6 +58,7 @@ enum Encoding {
 pub fn run(args: &PluginArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Inspect { files } => inspect(files),
+        Command::Check(args) => kit::run(args),
         Command::Build {
             module,
             output,

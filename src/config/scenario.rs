@@ -4,6 +4,7 @@
 //! readers, with two things made easier: a server may be just a name, and `"s[1-5]"` stands for five of them. No host
 //! name is looked up.
 
+mod change;
 mod model;
 mod sections;
 mod simulated;
@@ -14,27 +15,30 @@ use super::errors::Report;
 use super::keys::Section;
 use super::read::Fields;
 use super::{Config, Errors, parse_tree, read_text, syntax};
+use change::Change;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::DeTable;
 
-/// Reads a scenario and the configuration in it.
+/// Reads a scenario and the configuration in it, with changes `KEY=VALUE`.
 ///
 /// # Errors
 /// Every mistake of the file, and of the configuration that it names.
-pub fn load(path: &Path) -> Result<Scenario, Errors> {
+pub fn load(path: &Path, changes: &[String]) -> Result<Scenario, Errors> {
     let file = path.display().to_string();
-    parse(&read_text(path, &file)?, &file)
+    parse(&read_text(path, &file)?, &file, changes)
 }
 
 /// Reads a text; `file` is its name in messages, and relative paths begin at its folder.
 ///
 /// # Errors
 /// Every mistake of the file, and of the configuration that it names.
-pub fn parse(text: &str, file: &str) -> Result<Scenario, Errors> {
+pub fn parse(text: &str, file: &str, changes: &[String]) -> Result<Scenario, Errors> {
+    let changes = change::documents(changes).map_err(|why| Errors::unreadable(file, why, ""))?;
     let folder = Path::new(file).parent().unwrap_or(Path::new(""));
     let mut report = Report::new(text);
     let mut tree = syntax::read(text, &mut report);
+    let mut unchanged = change::apply(&mut tree, &changes);
     let own = simulated::split(&mut tree);
     simulated::expand(&mut tree, &mut report);
     let fields = Fields::of(Section::ScenarioFile, own.get_ref(), 0..0, &mut report);
@@ -48,7 +52,7 @@ pub fn parse(text: &str, file: &str) -> Result<Scenario, Errors> {
     };
     let config = match config {
         Source::Here => parse_tree(&tree, folder, &simulated::lookup, &mut report),
-        Source::File(path, at) => match read_config(&path) {
+        Source::File(path, at) => match read_config(&path, &mut unchanged) {
             Ok(config) => config,
             Err(ReadConfig::Wrong(errors)) => return Err(errors),
             Err(ReadConfig::Missing(found)) => {
@@ -58,6 +62,14 @@ pub fn parse(text: &str, file: &str) -> Result<Scenario, Errors> {
             }
         },
     };
+    if let Some(change) = unchanged.first() {
+        let why = format!("--set {}: there is no such place in the file", change.key());
+        return Err(Errors::unreadable(
+            file,
+            why,
+            "keys are written with dots, as in backend.app.balance",
+        ));
+    }
     let scenario = named.map(|named| sections::scenario(&named, &fields, &config, folder, &mut report));
     // Warnings of a configuration are for `forebay check`.
     report.finish(file)?;
@@ -71,7 +83,7 @@ pub fn parse(text: &str, file: &str) -> Result<Scenario, Errors> {
 /// # Errors
 /// Every mistake of the file.
 pub fn config(path: &Path) -> Result<Config, String> {
-    read_config(path).map_err(|wrong| match wrong {
+    read_config(path, &mut Vec::new()).map_err(|wrong| match wrong {
         ReadConfig::Missing(text) => text,
         ReadConfig::Wrong(errors) => errors.to_string(),
     })
@@ -87,7 +99,7 @@ enum ReadConfig {
     Wrong(Errors),
 }
 
-fn read_config(path: &Path) -> Result<Config, ReadConfig> {
+fn read_config(path: &Path, changes: &mut Vec<&Change>) -> Result<Config, ReadConfig> {
     let file = path.display().to_string();
     if !path.is_file() {
         return Err(ReadConfig::Missing(format!("there is no file {file}")));
@@ -95,6 +107,7 @@ fn read_config(path: &Path) -> Result<Config, ReadConfig> {
     let text = read_text(path, &file).map_err(ReadConfig::Wrong)?;
     let mut report = Report::new(&text);
     let mut tree: Spanned<DeTable<'_>> = syntax::read(&text, &mut report);
+    changes.retain(|change| !change.put(&mut tree));
     simulated::expand(&mut tree, &mut report);
     let folder = path.parent().unwrap_or(Path::new(""));
     let config = parse_tree(&tree, folder, &simulated::lookup, &mut report);

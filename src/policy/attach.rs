@@ -61,6 +61,11 @@ pub trait Policy: Send {
     /// Whether a request that is about to wait may; `None` for no opinion. Its class is the one it has by now; its
     /// offset is not told.
     fn admit(&mut self, asked: &Asked<'_>, waits: &Waits) -> Result<Option<Verdict>, Fault>;
+
+    /// What it has used, as far as somebody counts.
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
 }
 
 /// Which request of its client's connection it is.
@@ -80,6 +85,29 @@ pub trait Planner: Send {
     /// What the connections to these servers should be, checked ([`super::check_wishes`]); `None` for no opinion, an
     /// empty list to withdraw what was wished before.
     fn plan_reuse(&mut self, view: &PlanView<'_>) -> Result<Option<Vec<PoolWish>>, Fault>;
+
+    /// What it has used, as far as somebody counts.
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
+}
+
+/// What an instance has used. What is `None` is not counted where it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Of its last call; only a host for tests counts it.
+    pub fuel: Option<Fuel>,
+    /// Bytes of memory that it holds now.
+    pub memory: Option<u64>,
+}
+
+/// Units of work of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fuel {
+    /// So many it took.
+    pub used: u64,
+    /// So many it might have taken.
+    pub allowed: u64,
 }
 
 /// What a policy answers, and what it wants to see.

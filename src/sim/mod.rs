@@ -39,6 +39,7 @@
 //! | `agenda`, `random` | what comes next; chance |
 //! | `report`, `invariant` | what was seen |
 //! | [`picture`] | what was seen over time, as a page |
+//! | [`kit`] | whether a policy behaves, in situations that it shares with no run |
 
 mod agenda;
 mod candidates;
@@ -49,6 +50,7 @@ mod decision;
 mod delays;
 mod flow;
 mod invariant;
+pub mod kit;
 mod lend;
 mod live;
 mod machine;

@@ -43,6 +43,7 @@ impl Guest {
             who,
             memory: Memory {
                 max: memory_max,
+                held: 0,
                 refused: false,
             },
             request: Request::default(),
@@ -214,12 +215,17 @@ impl Request {
 /// How much memory a guest may have, and whether it was refused more.
 pub(super) struct Memory {
     max: usize,
+    /// Bytes of all its memories.
+    pub(super) held: usize,
     pub(super) refused: bool,
 }
 
 impl ResourceLimiter for Memory {
-    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(&mut self, now: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         let fits = desired <= self.max;
+        if fits {
+            self.held += desired - now;
+        }
         self.refused |= !fits;
         Ok(fits)
     }

@@ -8,7 +8,7 @@ use super::component::Loaded;
 use super::contract::{admit, balance_pick, balance_plan, classify, configure, reuse, reuse_plan, route};
 use super::guest::Guest;
 use super::ticker;
-use crate::policy::{Attached, Fault};
+use crate::policy::{Attached, Fault, Fuel, Usage};
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::Utf8Error;
@@ -28,6 +28,8 @@ pub(super) struct Instance {
     store: Store<Guest>,
     exports: Exports,
     host: Arc<Host>,
+    /// What the last call might have used.
+    fuel: u64,
 }
 
 /// The interfaces that it exports.
@@ -104,7 +106,12 @@ impl Instance {
         store.set_max_component_handles(HANDLES_MAX);
         let made = within(&host, &mut store, allowance, |store| loaded.instantiate(store));
         match made {
-            Ok(exports) => Ok(Instance { store, exports, host }),
+            Ok(exports) => Ok(Instance {
+                store,
+                exports,
+                host,
+                fuel: allowance.fuel,
+            }),
             Err(cut) if matches!(cut.fault, Fault::Pointer | Fault::Trap) && store.data().memory.refused => {
                 Err(Cut::dropped(
                     Fault::Memory,
@@ -124,6 +131,19 @@ impl Instance {
         self.store.data_mut()
     }
 
+    /// What its last call used, where fuel is counted, and the memory that it holds.
+    pub(super) fn usage(&self) -> Usage {
+        let allowed = self.fuel;
+        let left = self.store.get_fuel().ok();
+        Usage {
+            fuel: left.map(|left| Fuel {
+                used: allowed.saturating_sub(left),
+                allowed,
+            }),
+            memory: Some(self.store.data().memory.held as u64),
+        }
+    }
+
     /// Calls it. The question has been put into [`Self::guest`] by `ask`, which runs after the allowance is renewed.
     pub(super) fn call<R>(
         &mut self,
@@ -132,6 +152,7 @@ impl Instance {
         run: impl FnOnce(&mut Store<Guest>, &Exports) -> wasmtime::Result<R>,
     ) -> Result<R, Cut> {
         let exports = &self.exports;
+        self.fuel = allowance.fuel;
         self.store.data_mut().begin();
         ask(self.store.data_mut());
         let answer = within(&self.host, &mut self.store, allowance, |store| {

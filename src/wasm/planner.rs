@@ -7,7 +7,7 @@ use super::contract::{balance_plan, reuse_plan};
 use super::guest::{Guest, number};
 use super::health::{Bucket, Health, Look};
 use super::instance::{Cut, Exports, Instance};
-use crate::policy::{ATTRIBUTES_MAX, Fault, Plan, PlanServer, PlanView, Planner, PoolWish};
+use crate::policy::{ATTRIBUTES_MAX, Fault, Plan, PlanServer, PlanView, Planner, PoolWish, Usage};
 use std::sync::Arc;
 use std::time::Duration;
 use wasmtime::Store;
@@ -137,6 +137,12 @@ impl Planner for Planning {
         self.prepare(view.now)?;
         let wishes = self.asked_for_reuse(view);
         self.judge(wishes, view.now)
+    }
+
+    fn usage(&self) -> Usage {
+        self.instance
+            .as_ref()
+            .map_or_else(Usage::default, Instance::usage)
     }
 }
 

@@ -20,7 +20,7 @@ use super::health::{Bucket, Look, Mean};
 use super::instance::{Allowance, Cut, Exports, Instance};
 use crate::policy::{
     Asked, Edits, Fault, Live, Nth, OFFSETS, Pick, Policy, Preference, Priority, RouteAsked, Routed,
-    ServerIndex, Shown, Standing, Verdict, Waits,
+    ServerIndex, Shown, Standing, Usage, Verdict, Waits,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -315,6 +315,12 @@ impl Policy for Serving {
             },
         )?;
         self.judge(answer::verdict(verdict), asked.now)
+    }
+
+    fn usage(&self) -> Usage {
+        self.instance
+            .as_ref()
+            .map_or_else(Usage::default, Instance::usage)
     }
 }
 

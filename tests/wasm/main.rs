@@ -4,6 +4,7 @@
 //! Nothing here needs a toolchain: a guest by hand is a core module in text, packed by the host's own packer; what is
 //! shipped is committed.
 
+mod checking;
 mod engines;
 mod faults;
 mod guests;

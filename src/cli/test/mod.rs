@@ -7,13 +7,15 @@
 
 mod diff;
 mod junit;
-mod recorded;
+pub mod recorded;
+mod report;
 mod runner;
 mod search;
 mod session;
 mod snapshot;
 mod threads;
 mod verdict;
+mod what_if;
 
 #[cfg(test)]
 mod tests;
@@ -47,7 +49,9 @@ const WRONG_USE: u8 = 2;
     forebay test                              all scenarios below this folder\n  \
     forebay test plugins/canary --review      one folder's, asking about each that differs\n  \
     forebay test --filter overload --seed 7   those about overload, with another seed than their own\n  \
-    forebay test --junit report.xml --jobs 2  for continuous integration\n\n\
+    forebay test --junit report.xml --jobs 2  for continuous integration\n  \
+    forebay test one.toml --set backend.app.balance=roundrobin --report out\n  \
+    forebay test one.toml --replay access.log --set backend.app.maxconn=8\n\n\
     Exit codes: 0 all fine, 1 something differs or fails, 2 a wrong command line or a file that cannot be used."
 )]
 pub struct TestArgs {
@@ -67,6 +71,16 @@ pub struct TestArgs {
     /// Also write a report in JUnit's XML into this file [default: none]
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+    /// Also write charts of each run, NAME.html, into this folder [default: none]
+    #[arg(long, value_name = "DIR")]
+    pub report: Option<PathBuf>,
+    /// Run one scenario as it is and with this change, and compare the two; KEY as in the file, with dots, such as
+    /// backend.app.balance=roundrobin or server.0.service=20ms; repeated: all of them
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with_all = ["accept", "review", "junit", "list"])]
+    pub changes: Vec<String>,
+    /// Run one scenario with the requests of this recorded access log (JSON or human) in the place of its own traffic
+    #[arg(long, value_name = "LOG", conflicts_with_all = ["accept", "review", "junit", "list"])]
+    pub replay: Option<PathBuf>,
     /// Accept all new and changed transcripts of scenarios in which nothing failed [default: leave them beside
     /// the snapshots as NAME.snap.new]
     #[arg(long, conflicts_with = "review")]
@@ -97,6 +111,9 @@ pub(super) trait Runner: Sync {
 /// Runs the command.
 pub fn run(args: &TestArgs) -> anyhow::Result<ExitCode> {
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    let simulator = runner::Simulator {
+        report: args.report.clone(),
+    };
     let (mut answers, mut out, mut err) = (stdin.lock(), &stdout, &stderr);
     // Neither stream is locked for the run: whoever runs scenarios may print on its own threads.
     let mut stage = Stage {
@@ -106,7 +123,7 @@ pub fn run(args: &TestArgs) -> anyhow::Result<ExitCode> {
         styled: is_styled(&stdout),
         progress: stderr.is_terminal(),
     };
-    Ok(ExitCode::from(test(args, &runner::Simulator, &mut stage)?))
+    Ok(ExitCode::from(test(args, &simulator, &mut stage)?))
 }
 
 fn test(args: &TestArgs, runner: &dyn Runner, stage: &mut Stage<'_>) -> io::Result<u8> {
@@ -119,8 +136,31 @@ fn test(args: &TestArgs, runner: &dyn Runner, stage: &mut Stage<'_>) -> io::Resu
         return Ok(WRONG_USE);
     }
     match search::find(&args.paths, &args.filters) {
+        Ok(scenarios) if !args.changes.is_empty() || args.replay.is_some() => {
+            what_if(args, &scenarios, stage)
+        }
         Ok(scenarios) if args.list => list(&scenarios, stage.out).map(|()| 0),
         Ok(scenarios) => run_all(args, &scenarios, runner, stage),
+        Err(problem) => writeln!(stage.err, "forebay: {problem}").map(|()| WRONG_USE),
+    }
+}
+
+/// One scenario as it is and changed.
+fn what_if(args: &TestArgs, scenarios: &[Scenario], stage: &mut Stage<'_>) -> io::Result<u8> {
+    let [scenario] = scenarios else {
+        let problem = "--set and --replay change one scenario: name it";
+        writeln!(stage.err, "forebay: {problem} ({} were found)", scenarios.len())?;
+        return Ok(WRONG_USE);
+    };
+    let asked = what_if::Asked {
+        scenario: &scenario.file,
+        changes: &args.changes,
+        log: args.replay.as_deref(),
+        seed: args.seed,
+        report: args.report.as_deref(),
+    };
+    match what_if::compare(&asked) {
+        Ok(text) => write!(stage.out, "{text}").map(|()| 0),
         Err(problem) => writeln!(stage.err, "forebay: {problem}").map(|()| WRONG_USE),
     }
 }

@@ -85,7 +85,16 @@ impl Scenario {
     /// # Errors
     /// Every mistake of the file.
     pub fn load(path: &Path) -> Result<Scenario, Failure> {
-        let spec = spec::load(path).map_err(|errors| Failure::File(errors.to_string()))?;
+        Scenario::load_with(path, &[])
+    }
+
+    /// Reads a file as if some values in it were others: each change is `KEY=VALUE`, with dots in the key and numbers for
+    /// places in a list.
+    ///
+    /// # Errors
+    /// Every mistake of the file or of a change.
+    pub fn load_with(path: &Path, changes: &[String]) -> Result<Scenario, Failure> {
+        let spec = spec::load(path, changes).map_err(|errors| Failure::File(errors.to_string()))?;
         let name = path
             .file_stem()
             .unwrap_or_default()
@@ -99,7 +108,7 @@ impl Scenario {
     /// # Errors
     /// Every mistake of the text.
     pub fn parse(text: &str, name: &str) -> Result<Scenario, Failure> {
-        let spec = spec::parse(text, name).map_err(|errors| Failure::File(errors.to_string()))?;
+        let spec = spec::parse(text, name, &[]).map_err(|errors| Failure::File(errors.to_string()))?;
         Scenario::new(spec, name.to_owned()).map_err(|found| Failure::File(format!("{name}: {found}")))
     }
 
