@@ -114,3 +114,93 @@ fn read_config(path: &Path, changes: &mut Vec<&Change>) -> Result<Config, ReadCo
     report.finish(&file).map_err(ReadConfig::Wrong)?;
     Ok(config)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table of keys and the readers are two: what the table promises of an event, a server and a request is read.
+    #[test]
+    fn every_key_is_read() {
+        let text = r#"
+            [scenario]
+            about = "All at once."
+            workers = 3
+            seed = 7
+            duration = "2s"
+            requests = 10
+            connect = "1ms"
+            patience = { from = "1s", to = "2s" }
+            contention = 5
+            descriptors = 1000
+            costs = { request = "1us", response = "1us", open = "1us", takeover = "1us", grant = "1us" }
+            [backend.app]
+            servers = ["s[1-2]"]
+            [[server]]
+            name = "app/*"
+            service = { median = "10ms", p99 = "80ms" }
+            capacity = 4
+            closes-after = 10
+            refuses = "1%"
+            drops = "1%"
+            errors = "1%"
+            hangs = "1%"
+            down = false
+            [[traffic]]
+            clients = 2
+            think = { mean = "5ms" }
+            session = 3
+            from = "0s"
+            until = "1s"
+            listen = "listen-1"
+            method = "PUT"
+            host = "app.test"
+            path = "/{key}"
+            headers = { x-user = "{client}" }
+            keys = { zipf = 10, exponent = 90 }
+            [[traffic]]
+            rate = 10
+            pace = "even"
+            burst = 2
+            keys = ["a", "b"]
+            [[request]]
+            at = "0s"
+            client = 1
+            count = 2
+            every = "1ms"
+            service = "3ms"
+            [[event]]
+            at = "1s"
+            server = "app/s1"
+            state = "drain"
+            weight = 2
+            maxconn = 3
+            service = "4ms"
+            capacity = 5
+            refuses = "6%"
+            drops = "7%"
+            errors = "8%"
+            hangs = "9%"
+            down = true
+            [show]
+            decisions = 3
+            step = "10ms"
+            [expect]
+            share = { "app/*" = "0%..100%" }
+            least-share = "0%"
+            most-share = "100%"
+            queueing-p50 = "1s"
+            queueing-p99 = "1s"
+            latency-p50 = "1s"
+            latency-p99 = "1s"
+            reuse = "0%"
+            failed = 10
+            fallbacks = 0
+            moved-keys = "100%"
+        "#;
+        let scenario = parse(text, "all.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(scenario.events[0].behaviour.down, Some(true));
+        assert_eq!(scenario.machines[0].behaviour.down, Some(false));
+        assert_eq!(scenario.traffic.len(), 3);
+    }
+}

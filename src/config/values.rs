@@ -184,25 +184,24 @@ impl<'a> Fields<'a> {
         list.iter().filter_map(number).collect()
     }
 
-    /// A flag or its default.
-    pub(super) fn flag(&self, name: &str, report: &mut Report) -> bool {
-        let Key {
-            form: Form::Flag,
-            default: Default::Flag(default),
-            ..
-        } = self.key(name)
-        else {
+    /// A flag, if given and right.
+    pub(super) fn given_flag(&self, name: &str, report: &mut Report) -> Option<bool> {
+        let Form::Flag = self.key(name).form else {
             self.misused(name)
         };
-        match self.raw(name) {
-            None => *default,
-            Some(value) => match value.get_ref() {
-                DeValue::Boolean(flag) => *flag,
-                other => self
-                    .mismatch(name, value, other, "`true` or `false`", report)
-                    .unwrap_or(*default),
-            },
+        let value = self.raw(name)?;
+        match value.get_ref() {
+            DeValue::Boolean(flag) => Some(*flag),
+            other => self.mismatch(name, value, other, "`true` or `false`", report),
         }
+    }
+
+    /// A flag or its default.
+    pub(super) fn flag(&self, name: &str, report: &mut Report) -> bool {
+        let Default::Flag(default) = self.key(name).default else {
+            self.misused(name)
+        };
+        self.given_flag(name, report).unwrap_or(default)
     }
 
     /// One of the words of a choice, or the default one.

@@ -29,7 +29,12 @@ impl Run<'_> {
     // ---- the backend ---------------------------------------------------------------------------------------------
 
     /// The backend of the request whose head was read last, and where its requests stand in queues.
-    pub(super) fn route(&mut self, worker: WorkerId, listener: Option<u16>) -> Result<u16, End> {
+    pub(super) fn route(
+        &mut self,
+        worker: WorkerId,
+        client: u32,
+        listener: Option<u16>,
+    ) -> Result<u16, End> {
         self.priority = Priority::default();
         let generation = self.workers[usize::from(worker.0)].generation.clone();
         let Some((at, entry)) = listener.and_then(|at| listener_of(&generation, at)) else {
@@ -45,7 +50,7 @@ impl Run<'_> {
             host: self.head.authority(bytes),
             path: self.head.path(bytes),
             query: self.head.query(bytes),
-            client: Some(CLIENT),
+            client: Some(address(client)),
             scheme: "http",
         };
         let choice = entry.settings.routes.choose(&asked, &mut self.dice);
@@ -58,14 +63,14 @@ impl Run<'_> {
             Outcome::Deny(_) => return Err(End::Rule),
             Outcome::Redirect(_) | Outcome::Respond(_) => Err(End::Rule),
         };
-        self.ask_router(worker, at, entry, &generation, chosen)
+        self.ask_router(worker, client, (at, entry), &generation, chosen)
     }
 
     fn ask_router(
         &mut self,
         worker: WorkerId,
-        at: u16,
-        listener: &ListenerEntry,
+        client: u32,
+        (at, listener): (u16, &ListenerEntry),
         generation: &Current,
         chosen: Result<u16, End>,
     ) -> Result<u16, End> {
@@ -88,7 +93,7 @@ impl Run<'_> {
         let source = Source {
             head: &self.head,
             bytes,
-            client: Some(CLIENT),
+            client: Some(address(client)),
             listener: &listener.name,
             backend,
         };
@@ -438,8 +443,7 @@ fn seed(dice: &mut impl Draw) -> u64 {
     u64::from(dice.draw(u32::MAX)) << 32 | u64::from(dice.draw(u32::MAX))
 }
 
-/// Where routes are told that requests come from.
-const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+/// The name of the listener that policies of backends are told.
 const LISTENER: &str = "scenario";
 
 /// The address of a client.

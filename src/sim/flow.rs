@@ -65,7 +65,7 @@ impl Run<'_> {
             })
         });
         let listener = asks.map(|_| self.world.traffic[usize::from(traffic)].listener);
-        let backend = match self.route(worker, listener) {
+        let backend = match self.route(worker, client, listener) {
             Ok(backend) => backend,
             Err(end) => return self.answer_here(worker, stream, decision, end),
         };

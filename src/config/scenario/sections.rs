@@ -101,7 +101,7 @@ impl Reader<'_> {
             drops: fields.share("drops", report),
             errors: fields.share("errors", report),
             hangs: fields.share("hangs", report),
-            down: fields.has("down").then(|| fields.flag("down", report)),
+            down: fields.given_flag("down", report),
         }
     }
 

@@ -39,6 +39,10 @@ pub(super) fn write(
     notes(report, &mut out);
     requests(report, &mut out);
     servers(report, &mut out);
+    if spec.expect.moved_keys.is_some() {
+        let (moved, seen) = report.moved_keys();
+        let _ = writeln!(out, "\nkeys         {moved} of {seen} moved");
+    }
     times(report, &mut out);
     connections(report, &mut out);
     for row in policies {
