@@ -47,7 +47,7 @@ fn scenario(seed: u64) -> Scenario {
         ""
     };
     let slowstart = if dice.below(4) == 0 {
-        "slowstart = \"100ms\"\n"
+        "slowstart = \"1s\"\n"
     } else {
         ""
     };

@@ -185,11 +185,7 @@ impl Run<'_> {
                 Ok(())
             }
             Waiting::Full => self.drive(token, Event::Full),
-            Waiting::Closed if self.is_settled() => {
-                let seen = format!("{place:?} is closed in the table that is in force");
-                Err(self.broken((Invariant::WaitsEndOnce, seen)))
-            }
-            // Its worker has not heard of the table that closed it: it chooses again, as if nothing tied it.
+            // Its worker may not have heard of the table that closed it: it chooses again, as if nothing tied it.
             Waiting::Closed => {
                 let live = self.lives.get_mut(token).expect("looked up above");
                 live.seat.turned_away = true;
