@@ -29,12 +29,7 @@ impl Run<'_> {
     // ---- the backend ---------------------------------------------------------------------------------------------
 
     /// The backend of the request whose head was read last, and where its requests stand in queues.
-    pub(super) fn route(
-        &mut self,
-        worker: WorkerId,
-        client: u32,
-        listener: Option<u16>,
-    ) -> Result<u16, End> {
+    pub(super) fn route(&mut self, worker: WorkerId, client: u32, listener: Option<u16>) -> Result<u16, End> {
         self.priority = Priority::default();
         let generation = self.workers[usize::from(worker.0)].generation.clone();
         let Some((at, entry)) = listener.and_then(|at| listener_of(&generation, at)) else {
