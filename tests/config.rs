@@ -5,7 +5,7 @@
 
 #![cfg(feature = "proxy")]
 
-use forebay::config::keys::{SECTIONS, Section, State};
+use forebay::config::keys::{SCENARIO_SECTIONS, SECTIONS, Section, State};
 use forebay::config::model::{Balance, HashKey, KeyOf, LogTarget, OnFault, PolicyRef};
 use forebay::config::{self, Config, Errors, Loaded};
 use forebay::decide::route::{Action, BackendRef};
@@ -158,6 +158,7 @@ fn every_key_of_the_table_is_read() {
                 Section::Cookie => inside("[backend.a]", "cookie"),
                 Section::Policy => place("[policy.a]"),
                 Section::Server => inline("[backend.a]\nservers = [{ ", "address = \"127.0.0.1:1\"", " }]"),
+                other => unreachable!("{other:?} is of scenarios"),
             };
             let told = parse(&text).unwrap_err().to_string();
             assert!(
@@ -415,4 +416,129 @@ proptest! {
             }
         }
     }
+}
+
+/// The same for what only a scenario has.
+#[test]
+fn every_key_of_a_scenario_is_read() {
+    const AROUND: &str = "[backend.a]\nservers = [\"s\"]\n[policy.p]\ncomponent = \"p.wasm\"\n";
+    for section in SCENARIO_SECTIONS {
+        for key in section.keys() {
+            let line = format!("{} = 1979-05-27", key.name);
+            let text = match section {
+                // Tables of its own, and those of a configuration.
+                Section::ScenarioFile => continue,
+                Section::Scenario => format!("{AROUND}[scenario]\n{line}\n"),
+                Section::Costs => format!("{AROUND}[scenario]\nabout = \"a\"\ncosts = {{ {line} }}\n"),
+                Section::Machine => format!("{AROUND}[scenario]\nabout = \"a\"\n[[server]]\n{line}\n"),
+                Section::Span => {
+                    format!("{AROUND}[scenario]\nabout = \"a\"\n[[server]]\nservice = {{ {line} }}\n")
+                }
+                Section::Traffic if key.name == "rate" => {
+                    format!("{AROUND}[scenario]\nabout = \"a\"\n[[traffic]]\n{line}\n")
+                }
+                Section::Traffic => {
+                    let other = if key.name == "think" {
+                        "rate = 1"
+                    } else {
+                        "think = \"1ms\""
+                    };
+                    format!("{AROUND}[scenario]\nabout = \"a\"\n[[traffic]]\n{other}\n{line}\n")
+                }
+                Section::Keys => format!(
+                    "{AROUND}[scenario]\nabout = \"a\"\n[[traffic]]\nthink = \"1ms\"\nkeys = {{ {line} }}\n"
+                ),
+                Section::Scripted => format!("{AROUND}[scenario]\nabout = \"a\"\n[[request]]\n{line}\n"),
+                Section::Event => format!("{AROUND}[scenario]\nabout = \"a\"\n[[event]]\n{line}\n"),
+                Section::Show => format!("{AROUND}[scenario]\nabout = \"a\"\n[show]\n{line}\n"),
+                Section::Expect => format!("{AROUND}[scenario]\nabout = \"a\"\n[expect]\n{line}\n"),
+                other => unreachable!("{other:?} is of configurations"),
+            };
+            let errors = forebay::config::scenario::parse(&text, "s.toml", &[]).unwrap_err();
+            let told = errors.to_string();
+            let named = [
+                format!("`{}` is a date", key.name),
+                format!("`{}` is no time", key.name),
+            ];
+            let says_no_keys = key.name == "keys" && told.contains("`keys` says no keys");
+            assert!(
+                named.iter().any(|words| told.contains(words)) || says_no_keys,
+                "{text}\n{told}"
+            );
+        }
+    }
+}
+
+/// A scenario is written by a tired person, too: what is wrong is said with its place, and what to do.
+#[test]
+fn mistakes_in_scenarios_are_told() {
+    let told = |text: &str| {
+        let errors = forebay::config::scenario::parse(text, "s.toml", &[]).unwrap_err();
+        errors.to_string()
+    };
+    let sound = "[scenario]\nabout = \"a\"\n[backend.app]\nservers = [\"s[1-2]\"]\n[[server]]\nservice = \"1ms\"\n\
+        [[traffic]]\nthink = \"1ms\"\n";
+    assert!(forebay::config::scenario::parse(sound, "s.toml", &[]).is_ok());
+    for (wrong, words) in [
+        ("[scenario]\nabuot = \"a\"\n", "s.toml:2:1: unknown key `abuot`"),
+        (
+            "[[event]]\nat = \"-1s\"\nserver = \"app/s1\"\nstate = \"maint\"\n",
+            "`at` is \"-1s\"",
+        ),
+        (
+            "[[event]]\nat = \"1m\"\nserver = \"app/s1\"\nstate = \"maint\"\n",
+            "expected at most `duration`, 10s",
+        ),
+        (
+            "[[event]]\nat = \"1s\"\nserver = \"app/s3\"\nstate = \"maint\"\n",
+            "no server is called \"app/s3\"",
+        ),
+        (
+            "[[event]]\nat = \"1s\"\nserver = \"app/s1\"\nstate = \"mant\"\n",
+            "maint",
+        ),
+        ("[[event]]\nat = \"1s\"\n", "nothing happens in this event"),
+        (
+            "[[event]]\nat = \"1s\"\npolicy = \"p\"\ncomponent = \"x\"\n",
+            "there is no policy \"p\"",
+        ),
+        (
+            "[expect]\nshare = { \"app/s1\" = \"60%..40%\" }\n",
+            "this is no range of shares",
+        ),
+        ("[[trafic]]\nthink = \"1ms\"\n", "traffic"),
+        (
+            "[[request]]\nat = \"1s\"\npath = \"no slash\"\n",
+            "this is no request",
+        ),
+    ] {
+        let text = if wrong.starts_with("[scenario]") {
+            sound.replacen("[scenario]\nabout = \"a\"\n", wrong, 1)
+        } else {
+            format!("{sound}{wrong}")
+        };
+        let told = told(&text);
+        assert!(told.contains(words), "{wrong}\n{told}");
+    }
+    let changed = |change: &str| {
+        let changes = [change.to_owned()];
+        forebay::config::scenario::parse(sound, "s.toml", &changes)
+    };
+    assert_eq!(changed("scenario.workers=7").unwrap().workers, 7);
+    assert_eq!(
+        changed("backend.app.balance=roundrobin").unwrap().config.backends[0].balance,
+        Balance::RoundRobin
+    );
+    assert!(
+        changed("backend.ap.balance=first")
+            .unwrap_err()
+            .to_string()
+            .contains("there is no such place")
+    );
+    assert!(
+        changed("workers")
+            .unwrap_err()
+            .to_string()
+            .contains("expected KEY=VALUE")
+    );
 }

@@ -3,7 +3,7 @@
 use crate::cli::check::is_styled;
 use crate::config;
 use crate::config::keys::Section;
-use crate::config::reference::reference;
+use crate::config::reference::{reference, scenario_reference};
 use crate::config::schema::schema;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -26,7 +26,11 @@ pub enum Command {
         file: PathBuf,
     },
     /// Print every key with its type, default, range and meaning, as Markdown.
-    Reference,
+    Reference {
+        /// Of scenarios instead of configurations.
+        #[arg(long)]
+        scenario: bool,
+    },
     /// Print a JSON Schema of the file, for editors that complete and check TOML.
     ///
     /// It has every key that works in this version, with its type, range, default and meaning. What one key asks of another
@@ -35,14 +39,25 @@ pub enum Command {
         forebay config schema > forebay.schema.json\n\n\
         The editor finds it by the first line of a configuration:\n  \
         #:schema ./forebay.schema.json")]
-    Schema,
+    Schema {
+        /// Of scenarios instead of configurations.
+        #[arg(long)]
+        scenario: bool,
+    },
 }
 
 /// Runs the command.
 pub fn run(args: Config) -> anyhow::Result<ExitCode> {
     let file = match args.command {
-        Command::Reference => return print(&reference()),
-        Command::Schema => return print(&schema(Section::File)),
+        Command::Reference { scenario: false } => return print(&reference()),
+        Command::Reference { scenario: true } => return print(&scenario_reference()),
+        Command::Schema { scenario } => {
+            return print(&schema(if scenario {
+                Section::ScenarioFile
+            } else {
+                Section::File
+            }));
+        }
         Command::Show { file } => file,
     };
     match config::load(&file) {

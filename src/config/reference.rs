@@ -242,12 +242,16 @@ mod tests {
 
     #[test]
     fn the_manual_is_what_the_keys_say() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/manual/configuration.md");
-        let fresh = reference();
+        is_fresh("configuration.md", &reference());
+        is_fresh("scenarios.md", &scenario_reference());
+    }
+
+    fn is_fresh(name: &str, fresh: &str) {
+        let path = format!("{}/src/manual/{name}", env!("CARGO_MANIFEST_DIR"));
         if std::env::var_os("FOREBAY_WRITE_MANUAL").is_some() {
-            std::fs::write(path, &fresh).unwrap();
+            std::fs::write(&path, fresh).unwrap();
         }
-        let written = std::fs::read_to_string(path).unwrap_or_default();
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             written == fresh,
             "{path} is stale: run this test with FOREBAY_WRITE_MANUAL=1"

@@ -12,7 +12,10 @@ use std::ops::RangeInclusive;
 
 /// The schema of a file whose top is that section.
 pub fn schema(top: Section) -> String {
-    let mut printer = Printer::default();
+    let mut printer = Printer {
+        named: Vec::new(),
+        simulated: top == Section::ScenarioFile,
+    };
     let mut root = printer.table(top, &built(top));
     root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     root["title"] = json!(format!("Forebay: {}", top.title()));
@@ -21,9 +24,10 @@ pub fn schema(top: Section) -> String {
 }
 
 /// Prints sections, and remembers which ones were referred to.
-#[derive(Default)]
 struct Printer {
     named: Vec<Section>,
+    /// A simulated server needs no address.
+    simulated: bool,
 }
 
 impl Printer {
@@ -44,7 +48,10 @@ impl Printer {
             .iter()
             .map(|key| (key.name.to_owned(), self.key(key)))
             .collect();
-        let required = keys.iter().filter(|key| matches!(key.default, Default::Required));
+        let left_out = self.simulated && section == Section::Server;
+        let required = keys
+            .iter()
+            .filter(|key| matches!(key.default, Default::Required) && !left_out);
         let required: Vec<&str> = required.map(|key| key.name).collect();
         let mut table = json!({
             "title": section.title(),

@@ -1,7 +1,8 @@
 //! The fewest requests in flight per weight, exactly (LB-20…LB-23).
 //!
-//! Usable servers play a [`Tournament`]: the lightest by [`load_key`] wins, and among equals who was ranked first. The one
-//! taken goes to the end of its equals, so equals rotate, and idle servers come first whatever their weight.
+//! Usable servers play a tournament, match by match up to one winner: the lightest by [`load_key`] wins, and among equals
+//! who was ranked first. The one taken goes to the end of its equals, so equals rotate, and idle servers come first
+//! whatever their weight.
 //!
 //! A picked server is counted one heavier at once, before its slot is taken: whoever asks next sees it. The caller
 //! tells the real load with [`LeastConn::changed`] when a request leaves, or was refused its slot.

@@ -285,6 +285,10 @@ impl<C> BackendTable<C> {
     pub fn look(&self, grants: &mut Grants) {
         let enough = grants.len() + SERVED_MAX;
         for server in servers(self) {
+            // Planted: who waits for the last server is not seen when it comes back.
+            if cfg!(feature = "planted-queue-bug") && server.at() + 1 == self.entries.len() {
+                continue;
+            }
             self.serve(server, grants);
             if grants.len() >= enough {
                 return grants.leave_unfinished();
