@@ -10,7 +10,7 @@ use forebay::config;
 use std::path::{Path, PathBuf};
 
 /// What a newcomer reads and pastes from.
-const DOCUMENTS: [&str; 11] = [
+const DOCUMENTS: [&str; 12] = [
     "README.md",
     "CHANGELOG.md",
     ".github/CONTRIBUTING.md",
@@ -19,6 +19,7 @@ const DOCUMENTS: [&str; 11] = [
     "src/manual/configuration.md",
     "src/manual/plugins.md",
     "src/manual/roadmap.md",
+    "src/manual/scenarios.md",
     "src/manual/testing.md",
     "tests/README.md",
     "tests/contract/0.1.0/README.md",
