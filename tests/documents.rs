@@ -10,7 +10,7 @@ use forebay::config;
 use std::path::{Path, PathBuf};
 
 /// What a newcomer reads and pastes from.
-const DOCUMENTS: [&str; 10] = [
+const DOCUMENTS: [&str; 12] = [
     "README.md",
     "CHANGELOG.md",
     ".github/CONTRIBUTING.md",
@@ -19,6 +19,8 @@ const DOCUMENTS: [&str; 10] = [
     "src/manual/configuration.md",
     "src/manual/plugins.md",
     "src/manual/roadmap.md",
+    "src/manual/scenarios.md",
+    "src/manual/testing.md",
     "tests/README.md",
     "tests/contract/0.1.0/README.md",
 ];
@@ -141,11 +143,24 @@ fn every_link_leads_to_a_file() {
     assert!(links > 20, "only {links} links");
 }
 
+/// `tests/scenarios.rs` shows that the snapshot is what the scenario gives.
+#[test]
+fn the_first_scenario_of_the_manual_is_a_shipped_one() {
+    let manual = read("src/manual/testing.md");
+    let scenario = read("examples/scenarios/leastconn.toml");
+    assert_eq!(blocks(&manual, "toml")[0], scenario);
+    let snapshot = read("examples/scenarios/leastconn.snap");
+    let (_, transcript) = snapshot[3..].split_once("\n---\n").expect("a head");
+    assert_eq!(blocks(&manual, "text")[0], transcript);
+}
+
 /// Where it stands, and the whole of it.
 fn configurations() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for document in DOCUMENTS {
-        for block in blocks(&read(document), "toml") {
+        // A scenario is more than a configuration.
+        let shown = blocks(&read(document), "toml");
+        for block in shown.into_iter().filter(|block| !block.contains("[scenario]")) {
             found.push((document.to_owned(), with_a_listener(&block)));
         }
     }

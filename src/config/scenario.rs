@@ -198,7 +198,7 @@ mod tests {
             fallbacks = 0
             moved-keys = "100%"
         "#;
-        let scenario = parse(text, "all.toml").unwrap_or_else(|errors| panic!("{errors}"));
+        let scenario = parse(text, "all.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
         assert_eq!(scenario.events[0].behaviour.down, Some(true));
         assert_eq!(scenario.machines[0].behaviour.down, Some(false));
         assert_eq!(scenario.traffic.len(), 3);

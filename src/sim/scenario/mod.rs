@@ -221,6 +221,11 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// The examples of the manual are run.
+#[cfg(all(doctest, feature = "wasm"))]
+#[doc = include_str!("../../manual/testing.md")]
+struct Manual;
+
 fn micros(time: std::time::Duration) -> Micros {
     Micros::try_from(time.as_micros()).unwrap_or(Micros::MAX)
 }
