@@ -8,10 +8,12 @@ use super::registry::{Decision, Registry};
 use super::{Loader, PUBLICATION_MIN};
 use crate::config::Config;
 use crate::net::Address;
-use crate::policy::{Fault, Live};
+use crate::policy::{Fault, Live, Usage};
 use crate::shared::generation::{AttachedPolicy, Generation};
 use crate::shared::key::KeySecret;
 use crate::shared::table::BackendTable;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,8 @@ pub struct Desk<C, A> {
     config: Config,
     loader: Option<Arc<dyn Loader>>,
     published: Arc<Generation<C, A>>,
+    /// The most work that a call of each planner took, where that is counted.
+    fuel: RefCell<BTreeMap<Box<str>, u64>>,
     /// The zero of its time; only differences to it are ever looked at.
     epoch: Instant,
 }
@@ -58,6 +62,7 @@ where
             config,
             loader,
             published: Arc::new(first),
+            fuel: RefCell::default(),
             epoch,
         })
     }
@@ -127,6 +132,11 @@ where
         self.policies.at_work()
     }
 
+    /// The most work that a plan of that policy took.
+    pub fn fuel_of(&self, policy: &str) -> Option<u64> {
+        self.fuel.borrow().get(policy).copied()
+    }
+
     fn publish_anew(&mut self) {
         self.published = Arc::new(self.registry.build(&self.config, &self.policies));
     }
@@ -150,5 +160,13 @@ where
 
     fn count_plan(&self, attached: &AttachedPolicy, answer: Result<bool, Fault>) {
         planning::count_plan(attached, self.config.process.workers, answer);
+    }
+
+    fn took(&self, attached: &AttachedPolicy, usage: Usage) {
+        if let Some(fuel) = usage.fuel {
+            let mut known = self.fuel.borrow_mut();
+            let most = known.entry(attached.name.clone()).or_default();
+            *most = (*most).max(fuel.used);
+        }
     }
 }

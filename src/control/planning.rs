@@ -13,7 +13,7 @@ use super::registry::News;
 use crate::config::{Config, model};
 use crate::decide::reuse::Wishes;
 use crate::net::{Address, Connection};
-use crate::policy::{Fault, Plan, PlanView, Planner, PoolWish, ServerId, WorkerId};
+use crate::policy::{Fault, Plan, PlanView, Planner, PoolWish, ServerId, Usage, WorkerId};
 use crate::shared::generation::{AttachedPolicy, Generation};
 use readings::Readings;
 use std::collections::BTreeMap;
@@ -52,6 +52,8 @@ pub(super) trait Planned<C, A> {
     fn tags(&self, backend: &str) -> Vec<Vec<(String, String)>>;
     /// Counts what a planner answered: a plan, no opinion, or a fault.
     fn count_plan(&self, attached: &AttachedPolicy, answer: Result<bool, Fault>);
+    /// What the last call of a planner took, where that is counted.
+    fn took(&self, _: &AttachedPolicy, _: Usage) {}
 }
 
 /// A policy of a backend that plans.
@@ -253,6 +255,7 @@ impl Seat {
         };
         if for_plan {
             let plan = planner.plan(&view);
+            planned.took(&self.attached, planner.usage());
             planned.count_plan(
                 &self.attached,
                 plan.as_ref().map(Option::is_some).map_err(|it| *it),
@@ -261,6 +264,7 @@ impl Seat {
         }
         if for_wishes {
             let wishes = planner.plan_reuse(&view);
+            planned.took(&self.attached, planner.usage());
             planned.count_plan(
                 &self.attached,
                 wishes.as_ref().map(Option::is_some).map_err(|it| *it),

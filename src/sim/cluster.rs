@@ -241,6 +241,7 @@ impl Cluster {
                 last: 0,
                 step: 0,
                 keys: None,
+                fuel: false,
             },
         }
     }

@@ -5,6 +5,7 @@ use super::invariant::Broken;
 use super::live::{Live, Token};
 use super::run::Run;
 use super::steering::{Current, Nowhere};
+use super::traffic::Text;
 use crate::decide::attributes::{self, Source};
 use crate::decide::exchange::{Bond, Chosen, Tie, Wish};
 use crate::decide::reuse::Looser;
@@ -12,6 +13,7 @@ use crate::decide::route::{self, BackendRef, Outcome};
 use crate::decide::settings::PreferLast;
 use crate::decide::sharing::Sharing;
 use crate::decide::usher::{AboutToWait, Admission, Said};
+use crate::http1::RequestHead;
 use crate::policy::{
     Asked, Draw, Edits, Fault, Nth, Policy, Priority, RouteAsked, ServerIndex, Table, Target, Waits, WorkerId,
 };
@@ -39,15 +41,7 @@ impl Run<'_> {
                 Ok(0)
             };
         };
-        let bytes = self.text.head.as_bytes();
-        let asked = route::Asked {
-            method: self.head.method_name(bytes),
-            host: self.head.authority(bytes),
-            path: self.head.path(bytes),
-            query: self.head.query(bytes),
-            client: Some(address(client)),
-            scheme: "http",
-        };
+        let asked = asked(&self.head, &self.text, client);
         let choice = entry.settings.routes.choose(&asked, &mut self.dice);
         if let Some(rule) = choice.route {
             self.priority = entry.settings.routes.routes[usize::from(rule)].priority;
@@ -109,7 +103,9 @@ impl Run<'_> {
         };
         let statistics = attached.statistics.of(worker);
         statistics.calls.count();
-        match policy.route(&asked, &mut Edits::default()) {
+        let answer = policy.route(&asked, &mut Edits::default());
+        self.report.asked(&attached.name, || policy.usage());
+        match answer {
             Ok(None) => {
                 statistics.abstained.count();
                 chosen
@@ -213,15 +209,7 @@ impl Run<'_> {
     fn pool_name(&self, client: u32, entry: &Entry, listener: Option<u16>) -> Option<Vec<u8>> {
         let template = entry.settings.pool.name.as_ref()?;
         listener?;
-        let bytes = self.text.head.as_bytes();
-        let asked = route::Asked {
-            method: self.head.method_name(bytes),
-            host: self.head.authority(bytes),
-            path: self.head.path(bytes),
-            query: self.head.query(bytes),
-            client: Some(address(client)),
-            scheme: "http",
-        };
+        let asked = asked(&self.head, &self.text, client);
         let mut name = Vec::new();
         template.render(&asked, &mut name).ok().map(|()| name)
     }
@@ -246,6 +234,7 @@ impl Run<'_> {
         let statistics = attached.statistics.of(worker);
         statistics.calls.count();
         let answer = question(policy, &asked);
+        self.report.asked(&attached.name, || policy.usage());
         match &answer {
             Ok(Some(_)) => {}
             Ok(None) => statistics.abstained.count(),
@@ -345,6 +334,7 @@ impl Run<'_> {
             attributes: &values[..count],
         };
         let picked = instances::pick(policy, attached, live.worker, &asked, avoid, &**table);
+        self.report.asked(&attached.name, || policy.usage());
         picked.ok().flatten()
     }
 
@@ -426,6 +416,19 @@ impl Run<'_> {
             }
         }
         said
+    }
+}
+
+/// A request as rules and templates see it.
+fn asked<'r>(head: &RequestHead, text: &'r Text, client: u32) -> route::Asked<'r> {
+    let bytes = text.head.as_bytes();
+    route::Asked {
+        method: head.method_name(bytes),
+        host: head.authority(bytes),
+        path: head.path(bytes),
+        query: head.query(bytes),
+        client: Some(address(client)),
+        scheme: "http",
     }
 }
 

@@ -7,7 +7,7 @@ use super::world::{Watch, World};
 use crate::decide::exchange::Failure;
 use crate::decide::reuse::{CloseReason, OpenReason};
 use crate::decide::settings::Micros;
-use crate::policy::{ServerId, WorkerId};
+use crate::policy::{ServerId, Usage, WorkerId};
 use crate::shared::server::Server;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -51,6 +51,8 @@ pub struct Report {
     pub samples: Vec<Sample>,
     /// By key: who had it last before the instant that parts the run, and after it.
     keys: BTreeMap<Box<str>, [Option<ServerId>; 2]>,
+    /// The most work that a call took, by policy.
+    fuel: BTreeMap<Box<str>, u64>,
     watch: Watch,
     sampled: Sampled,
 }
@@ -127,6 +129,7 @@ impl Report {
             notes: Vec::new(),
             samples: Vec::new(),
             keys: BTreeMap::new(),
+            fuel: BTreeMap::new(),
             watch: world.watch,
             sampled: Sampled::default(),
         }
@@ -188,6 +191,21 @@ impl Report {
         both.fold((0, 0), |(moved, seen), has_moved| {
             (moved + u64::from(has_moved), seen + 1)
         })
+    }
+
+    /// A policy was asked something.
+    pub(super) fn asked(&mut self, policy: &str, usage: impl FnOnce() -> Usage) {
+        if self.watch.fuel
+            && let Some(fuel) = usage().fuel
+        {
+            let most = self.fuel.entry(policy.into()).or_default();
+            *most = (*most).max(fuel.used);
+        }
+    }
+
+    /// The most work that a call of a policy took on a worker; nothing where that was not watched.
+    pub fn fuel_of(&self, policy: &str) -> Option<u64> {
+        self.fuel.get(policy).copied()
     }
 
     pub(super) fn answered(&mut self, took: Micros) {

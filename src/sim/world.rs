@@ -59,6 +59,8 @@ pub struct Watch {
     pub step: Micros,
     /// Which server had which key before and after an instant.
     pub keys: Option<Split>,
+    /// The most work that a call of each policy took.
+    pub fuel: bool,
 }
 
 /// An instant that parts a run.

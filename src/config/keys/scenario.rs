@@ -600,6 +600,12 @@ pub(super) const EXPECT: &[Key] = &[
         "At most so many answers of policies are not used.",
     ),
     key(
+        "fuel",
+        Form::Integer(1..=1_000_000_000),
+        Default::Said("any"),
+        "No call of a policy takes more units of work. They depend on the compiler that made the component: leave room.",
+    ),
+    key(
         "moved-keys",
         Form::Share,
         Default::Said("any"),

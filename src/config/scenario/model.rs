@@ -274,6 +274,8 @@ pub struct Expect {
     pub failed: Option<u64>,
     /// Answers of policies that were not used.
     pub fallbacks: Option<u64>,
+    /// Units of work of one call of a policy.
+    pub fuel: Option<u64>,
     /// Keys that change their server at the first event.
     pub moved_keys: Option<u32>,
 }

@@ -311,6 +311,7 @@ impl Reader<'_> {
             fallbacks: fields
                 .given_integer("fallbacks", report)
                 .map(|(number, _)| number),
+            fuel: fields.given_integer("fuel", report).map(|(number, _)| number),
             moved_keys: fields.share("moved-keys", report),
         }
     }

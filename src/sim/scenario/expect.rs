@@ -46,6 +46,15 @@ pub(super) fn failures(expect: &Expect, report: &Report, policies: &[PolicyRow])
             "{fallbacks} answers of policies were not used, not at most {most}"
         ));
     }
+    for row in policies {
+        let over = row.fuel.zip(expect.fuel).filter(|(used, most)| used > most);
+        if let Some((used, most)) = over {
+            failures.push(format!(
+                "a call of policy {} took {used} units of work, not at most {most}",
+                row.policy
+            ));
+        }
+    }
     if let Some(most) = expect.moved_keys {
         let (moved, seen) = report.moved_keys();
         let share = of(moved, seen);

@@ -75,6 +75,8 @@ pub struct PolicyRow {
     pub unusable: u64,
     /// Requests that it did not let wait.
     pub rejected: u64,
+    /// The most work that one call took, where an expectation is about it.
+    pub fuel: Option<u64>,
     /// Answers that were not used, by reason.
     pub faults: Vec<(&'static str, u64)>,
 }
@@ -170,7 +172,7 @@ impl Scenario {
         let report = Run::new(&world, &mut operator, seed)
             .finish()
             .map_err(Failure::Broken)?;
-        let policies = operator.policies();
+        let policies = operator.policies(&report);
         let failures = expect::failures(&self.spec.expect, &report, &policies);
         let transcript = transcript::write(self, &report, &policies, &failures);
         Ok(Outcome {

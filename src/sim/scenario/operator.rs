@@ -10,7 +10,7 @@ use crate::shared::key::KeySecret;
 use crate::shared::table::Admin;
 use crate::sim::connections::Name;
 use crate::sim::steering::{Current, Nowhere, Steering, Turn};
-use crate::sim::{Model, Span};
+use crate::sim::{Model, Report, Span};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl<'s> Operator<'s> {
     }
 
     /// What was counted of each policy.
-    pub(super) fn policies(&self) -> Vec<PolicyRow> {
+    pub(super) fn policies(&self, report: &Report) -> Vec<PolicyRow> {
         let row =
             |(policy, place, attached): (&str, &str, &Arc<crate::shared::generation::AttachedPolicy>)| {
                 let statistics = &attached.statistics;
@@ -60,6 +60,7 @@ impl<'s> Operator<'s> {
                     abstained: statistics.sum(|own| own.abstained.read()),
                     unusable: statistics.sum(|own| own.unusable.read()),
                     rejected: statistics.sum(|own| own.rejected.read()),
+                    fuel: self.desk.fuel_of(policy).max(report.fuel_of(policy)),
                     faults: faults.filter(|(_, count)| *count > 0).collect(),
                 }
             };

@@ -66,6 +66,7 @@ pub(super) fn world(spec: &spec::Scenario) -> World {
             first: decisions - decisions / 3,
             last: decisions / 3,
             step: micros(spec.show.step),
+            fuel: spec.expect.fuel.is_some(),
             keys: spec.expect.moved_keys.map(|_| Split {
                 at: spec.events.first().map_or(0, |event| micros(event.at)),
             }),
