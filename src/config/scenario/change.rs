@@ -80,7 +80,7 @@ fn table_at<'t, 'a>(table: &'t mut DeTable<'a>, path: &[&str]) -> Option<&'t mut
         DeValue::Array(list) => {
             let (at, rest) = rest.split_first()?;
             let at: usize = at.parse().ok()?;
-            match list.iter_mut().nth(at)?.get_mut() {
+            match list.get_mut(at)?.get_mut() {
                 DeValue::Table(inner) => table_at(inner, rest),
                 _ => None,
             }
