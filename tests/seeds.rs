@@ -8,7 +8,7 @@ use forebay::sim::scenario::{Failure, Scenario};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Seeds that found something once.
-const PINNED: [u64; 0] = [];
+const PINNED: [u64; 2] = [103, 4_283];
 
 /// Seeds of a usual test.
 const FEW: u64 = 300;
@@ -47,7 +47,7 @@ fn scenario(seed: u64) -> Scenario {
         ""
     };
     let slowstart = if dice.below(4) == 0 {
-        "slowstart = \"100ms\"\n"
+        "slowstart = \"1s\"\n"
     } else {
         ""
     };

@@ -143,23 +143,23 @@ impl Seats {
         (all, next)
     }
 
-    /// One seat for each policy that plans now.
-    fn take(&mut self, mut wanted: BTreeMap<Place, Arc<AttachedPolicy>>, now: Instant) {
-        self.seats.retain(|place, seat| {
-            wanted
-                .get(place)
-                .is_some_and(|attached| Arc::ptr_eq(attached, &seat.attached))
-        });
-        while let Some((place, attached)) = wanted.pop_first() {
-            self.seats.entry(place).or_insert_with(|| Seat {
-                attached,
-                planner: None,
-                next: now,
-                ends: None,
-                shown: 0,
-                wished: None,
-                readings: Readings::default(),
-            });
+    /// One seat for each policy that plans now. Who takes over from another one takes over what is known of the servers.
+    fn take(&mut self, wanted: BTreeMap<Place, Arc<AttachedPolicy>>, now: Instant) {
+        let mut former = std::mem::take(&mut self.seats);
+        for (place, attached) in wanted {
+            let seat = match former.remove(&place) {
+                Some(seat) if Arc::ptr_eq(&attached, &seat.attached) => seat,
+                other => Seat {
+                    attached,
+                    planner: None,
+                    next: now,
+                    ends: None,
+                    shown: 0,
+                    wished: None,
+                    readings: other.map(|seat| seat.readings).unwrap_or_default(),
+                },
+            };
+            self.seats.insert(place, seat);
         }
     }
 }

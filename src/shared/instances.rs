@@ -5,7 +5,7 @@
 //! attachment that stays the same keeps its instance and all its state.
 
 use super::generation::{AttachedPolicy, BackendEntry, Generation, ListenerId};
-use crate::policy::{Asked, BackendId, Fault, Policy, ServerIndex, Table, WorkerId};
+use crate::policy::{Asked, BackendId, Fault, Policy, ServerIndex, Shown, Table, WorkerId};
 use crate::sync::Arc;
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ struct OfBackend {
 /// One instance.
 pub struct Instance {
     policy: Box<dyn Policy>,
-    /// Generation of the table that it was shown.
-    shown: u64,
+    /// The table that it was shown last.
+    shown: Option<Shown>,
     /// Dropped after the instance, so that its code is never freed here.
     attached: Arc<AttachedPolicy>,
 }
@@ -58,6 +58,12 @@ impl Instance {
         self.policy
             .ready(now)
             .then_some((&mut *self.policy, &*self.attached))
+    }
+
+    /// Whether the table that it was shown last says the same. Columns also change without a new table: latencies do.
+    fn has_seen(&self, table: &Shown) -> bool {
+        let seen = self.shown.as_ref();
+        seen.is_some_and(|seen| Arc::ptr_eq(&seen.live, &table.live) && seen.columns == table.columns)
     }
 }
 
@@ -146,9 +152,9 @@ impl OfBackend {
         };
         let mut picker = picker.and_then(&mut renewed);
         if let (Some(instance), Some(policy)) = (&mut picker, picks)
-            && instance.shown != entry.table.generation
+            && !instance.has_seen(&policy.shown.0)
         {
-            instance.shown = entry.table.generation;
+            instance.shown = Some(policy.shown.0.clone());
             if let Err(fault) = instance.policy.table(&policy.shown.0, now) {
                 count(&policy.attached, worker, fault);
             }
@@ -179,7 +185,7 @@ fn renew(
         Ok(policy) => Some(Instance {
             attached: attached.clone(),
             policy,
-            shown: 0,
+            shown: None,
         }),
         Err(fault) => {
             count(attached, worker, fault);

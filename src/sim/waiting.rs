@@ -24,7 +24,7 @@ impl Run<'_> {
     pub(super) fn take_slot(&mut self, token: Token, index: ServerIndex) -> Result<Taken, Broken> {
         let live = self.lives.get(token).expect("it takes a slot");
         let (table, asked) = (live.entry().table.clone(), live.asked);
-        let taken = table.takes_tied(index) && table.take(index);
+        let taken = self.take_now(token, index)?;
         // What the balancer did not choose itself, it has to be told of (LB-22).
         if !taken || asked {
             table.changed(index);
@@ -32,11 +32,29 @@ impl Run<'_> {
         if !taken {
             return Ok(Taken::Refused);
         }
-        self.check_slots(&table, index)?;
         let live = self.lives.get_mut(token).expect("looked up above");
         live.seat.slot = Some((table.at(index).server.id, index));
         live.seat.until = 0;
         Ok(Taken::Yes)
+    }
+
+    /// Takes a slot by the limit of today, which the request's table may not know; none of a server in maintenance.
+    fn take_now(&mut self, token: Token, index: ServerIndex) -> Result<bool, Broken> {
+        let live = self.lives.get(token).expect("it takes a slot");
+        let own = &live.entry().table;
+        let newest = &self.workers[usize::from(live.worker.0)].generation;
+        let table = match consult::place_of(newest, own.id) {
+            Some(at) => newest.backends[usize::from(at.0)].table.clone(),
+            None => own.clone(),
+        };
+        let Some(place) = table.find_near(own.at(index).server.id, index) else {
+            return Ok(own.take(index));
+        };
+        let taken = table.takes_tied(place) && table.take(place);
+        if taken {
+            self.check_slots(&table, place)?;
+        }
+        Ok(taken)
     }
 
     pub(super) fn release_slot(&mut self, token: Token) -> Result<(), Broken> {
@@ -185,11 +203,7 @@ impl Run<'_> {
                 Ok(())
             }
             Waiting::Full => self.drive(token, Event::Full),
-            Waiting::Closed if self.is_settled() => {
-                let seen = format!("{place:?} is closed in the table that is in force");
-                Err(self.broken((Invariant::WaitsEndOnce, seen)))
-            }
-            // Its worker has not heard of the table that closed it: it chooses again, as if nothing tied it.
+            // Its worker may not have heard of the table that closed it: it chooses again, as if nothing tied it.
             Waiting::Closed => {
                 let live = self.lives.get_mut(token).expect("looked up above");
                 live.seat.turned_away = true;

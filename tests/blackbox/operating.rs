@@ -39,7 +39,7 @@ const SMALLEST: &str = "[[listen]]\nbind = \"127.0.0.1:8080\"\nbackend = \"app\"
 #[test]
 fn help_is_complete() {
     let help = text(&once(&["--help"]).stdout);
-    for command in ["run", "check", "demo", "config", "ctl"] {
+    for command in ["run", "check", "demo", "config", "ctl", "test", "plugin"] {
         assert!(help.contains(command), "{command} is missing: {help}");
         let own = once(&[command, "--help"]);
         assert!(own.status.success() && !own.stdout.is_empty(), "{command} --help");

@@ -137,6 +137,24 @@ fn a_pick_shards_by_header() {
     assert_eq!(choices[0], choices[1], "Rust and C");
 }
 
+/// `balance-pick`: a latency changes without any other column; whoever picks is shown it all the same.
+#[test]
+fn a_picker_is_shown_new_latencies() {
+    let (origins, files) = (three(), Files::new());
+    let guest = guests::Guest {
+        table: "(global.set $seen (i32.load (local.get 10)))",
+        ..guests::Guest::picker("(call $choice (i32.ge_s (global.get $seen) (i32.const 0)) (i32.const -1))")
+    };
+    let component = files.write("measured.wasm", &guest.component());
+    let measured = policy("measured", &component, "interval = \"50ms\"");
+    let proxy = Proxy::start(&before(&origins, "measured", &measured));
+    let mut client = Client::of(&proxy);
+    assert_eq!(client.get("/").text(), "a", "nothing is known yet");
+    eventually("the second is chosen once the first has a latency", || {
+        (client.get("/").text() == "b").then_some(())
+    });
+}
+
 /// `route`: by cookie; its header edits reach the server; a denial of the rules is not asked about.
 #[test]
 fn a_route_takes_the_canary() {

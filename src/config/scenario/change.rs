@@ -80,8 +80,8 @@ fn table_at<'t, 'a>(table: &'t mut DeTable<'a>, path: &[&str]) -> Option<&'t mut
         DeValue::Array(list) => {
             let (at, rest) = rest.split_first()?;
             let at: usize = at.parse().ok()?;
-            match list.get_mut(at)?.get_mut() {
-                DeValue::Table(inner) => table_at(inner, rest),
+            match list.get_mut(at).map(Spanned::get_mut) {
+                Some(DeValue::Table(inner)) => table_at(inner, rest),
                 _ => None,
             }
         }

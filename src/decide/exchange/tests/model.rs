@@ -113,6 +113,11 @@ impl Driver {
     }
 
     fn say(&mut self, event: Event) {
+        if let (Event::Granted(server), Some(Question::Wait(Some(place)))) = (event, self.question)
+            && place != server
+        {
+            return; // who waits for one server is never granted another's slot: no driver says that
+        }
         if !self.may_say(event) {
             let before = format!("{:?}", self.exchange);
             let commands = self.exchange.on(event);
