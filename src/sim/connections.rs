@@ -14,7 +14,7 @@ use crate::shared::key::PoolKey;
 use crate::shared::pool::{Busy, Ticket};
 use slab::Slab;
 
-/// A connection, as the pool holds it: its place in [`Connections`], and its serial number, since places are used again.
+/// A connection, as the pool holds it: its place among all, and its serial number, since places are used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name {
     at: u32,

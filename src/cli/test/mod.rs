@@ -1,8 +1,8 @@
 //! `forebay test PATH…`: runs scenarios and compares the transcript of each with the accepted one.
 //!
-//! A scenario is a TOML file that says what happens to a cluster ([`search`] finds them); who runs it is behind [`Runner`].
-//! Scenarios run on many threads ([`threads`]) and are told in the order of their paths ([`session`], [`verdict`]). A
-//! transcript is compared with the snapshot beside its scenario ([`snapshot`], [`diff`]). Exit code: 0 all fine, 1 something
+//! A scenario is a TOML file that says what happens to a cluster (`search` finds them); who runs it is behind `Runner`.
+//! Scenarios run on many threads (`threads`) and are told in the order of their paths (`session`, `verdict`). A
+//! transcript is compared with the snapshot beside its scenario (`snapshot`, `diff`). Exit code: 0 all fine, 1 something
 //! differs or fails, 2 a wrong command line or a file that cannot be used.
 
 mod diff;
