@@ -21,7 +21,7 @@ mod queue;
 mod reuse;
 
 pub use ask::{
-    Asked, Change, Columns, Edit, Edits, Live, Message, Pick, RouteAsked, Routed, Shown, State, Target,
+    Asked, Change, Columns, Edit, Edits, Given, Live, Message, Pick, RouteAsked, Routed, Shown, State, Target,
 };
 pub use attach::{
     ATTRIBUTES_MAX, Attached, Attachment, Attribute, Fuel, HEADERS_MAX, Journal, Level, Nth, Offers, Planner,

@@ -291,6 +291,7 @@ fn policy_object(policy: &Policy) -> Value {
         "name": policy.name,
         "attachment": policy.attachment,
         "calls": policy.calls,
+        "remembered": policy.remembered,
         "abstained": policy.abstained,
         "unusable": policy.unusable,
         "rejected": policy.rejected,

@@ -143,6 +143,7 @@ fn policy((name, place, attached): (&str, &str, &Arc<AttachedPolicy>)) -> Policy
         name: name.to_owned(),
         attachment: place.to_owned(),
         calls: all.sum(|own| own.calls.read()),
+        remembered: all.sum(|own| own.remembered.read()),
         abstained: all.sum(|own| own.abstained.read()),
         unusable: all.sum(|own| own.unusable.read()),
         rejected: all.sum(|own| own.rejected.read()),

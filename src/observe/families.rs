@@ -497,6 +497,11 @@ pub(super) const POLICY: &[Family<Policy>] = &[
         Read::Counter(|policy| policy.calls),
     ),
     row(
+        "policy_remembered",
+        "Answers that were given again without a call (ours)",
+        Read::Counter(|policy| policy.remembered),
+    ),
+    row(
         "policy_abstained",
         "Answers without an opinion (ours)",
         Read::Counter(|policy| policy.abstained),

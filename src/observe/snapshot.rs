@@ -282,6 +282,8 @@ pub struct Policy {
     pub attachment: String,
     /// Questions that reached it.
     pub calls: u64,
+    /// Answers that were given again without a call.
+    pub remembered: u64,
     /// Answers without an opinion.
     pub abstained: u64,
     /// Answers that named servers that take no requests.

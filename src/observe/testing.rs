@@ -162,6 +162,7 @@ pub(crate) fn example_snapshot() -> Snapshot {
             name: "steady".to_owned(),
             attachment: "api".to_owned(),
             calls: 900,
+            remembered: 700,
             abstained: 3,
             unusable: 2,
             rejected: 1,

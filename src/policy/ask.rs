@@ -106,10 +106,21 @@ pub struct Pick {
 /// Who answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Routed {
-    /// Who.
-    pub target: Target,
+    /// Who; `None` for no opinion.
+    pub target: Option<Target>,
     /// How long the same answer may be given to requests that show the same values; zero: not at all.
     pub remember: Duration,
+    /// Where it comes from.
+    pub given: Given,
+}
+
+/// Where an answer comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// The guest was asked.
+    Asked,
+    /// It had answered the same question before, and allowed that the answer be given again.
+    Remembered,
 }
 
 /// Who answers a request, by its place in [`super::Setup`].
@@ -191,6 +202,17 @@ impl Edits {
             change,
             value,
         });
+    }
+
+    /// Bytes of all values.
+    pub fn size(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Becomes equal to another, in the room that there is.
+    pub fn copy_from(&mut self, other: &Edits) {
+        self.list.clone_from(&other.list);
+        self.text.clone_from(&other.text);
     }
 
     /// Forgets all, keeps the room.

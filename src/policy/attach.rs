@@ -48,8 +48,8 @@ pub trait Policy: Send {
     /// requests is for the caller to see.
     fn pick(&mut self, asked: &Asked<'_>, avoid: Option<ServerIndex>) -> Result<Option<Pick>, Fault>;
 
-    /// Who answers a request; `None` for no opinion. `edits` is emptied, and filled if the answer is `Ok`.
-    fn route(&mut self, asked: &RouteAsked<'_>, edits: &mut Edits) -> Result<Option<Routed>, Fault>;
+    /// Who answers a request. `edits` is emptied, and filled if the answer is `Ok`.
+    fn route(&mut self, asked: &RouteAsked<'_>, edits: &mut Edits) -> Result<Routed, Fault>;
 
     /// How the connection of a request is to be shared; `None` for no opinion. Whether a looser mode than configured
     /// is granted is for the caller to see.

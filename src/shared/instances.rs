@@ -5,7 +5,9 @@
 //! attachment that stays the same keeps its instance and all its state.
 
 use super::generation::{AttachedPolicy, BackendEntry, Generation, ListenerId};
-use crate::policy::{Asked, BackendId, Fault, Policy, ServerIndex, Shown, Table, WorkerId};
+use crate::policy::{
+    Asked, BackendId, Edits, Fault, Given, Policy, RouteAsked, Routed, ServerIndex, Shown, Table, WorkerId,
+};
 use crate::sync::Arc;
 use std::time::Duration;
 
@@ -237,4 +239,35 @@ pub fn pick(
         statistics.unusable.count();
     }
     Ok(second)
+}
+
+/// Asks who answers a request, and counts: an answer that was remembered is no call.
+///
+/// # Errors
+/// Why the answer was not used. Then there are no edits.
+pub fn route(
+    policy: &mut dyn Policy,
+    attached: &AttachedPolicy,
+    worker: WorkerId,
+    asked: &RouteAsked<'_>,
+    edits: &mut Edits,
+) -> Result<Routed, Fault> {
+    let statistics = attached.statistics.of(worker);
+    let answer = policy.route(asked, edits);
+    match &answer {
+        Ok(Routed {
+            given: Given::Remembered,
+            ..
+        }) => statistics.remembered.count(),
+        _ => statistics.calls.count(),
+    }
+    match &answer {
+        Ok(routed) if routed.target.is_none() => statistics.abstained.count(),
+        Ok(_) => {}
+        Err(fault) => {
+            count(attached, worker, *fault);
+            edits.clear();
+        }
+    }
+    answer
 }

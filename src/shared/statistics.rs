@@ -349,9 +349,11 @@ pub struct BackendStatistics {
 pub struct PolicyStatistics {
     /// Questions that reached it.
     pub calls: Counter,
-    /// Of these, answers without an opinion.
+    /// Answers that it had given before and that were given again without a call.
+    pub remembered: Counter,
+    /// Answers without an opinion, also those that were remembered.
     pub abstained: Counter,
-    /// Of these, answers that could not be followed because the server takes no requests now.
+    /// Answers that could not be followed because the server takes no requests now.
     pub unusable: Counter,
     /// Requests that it turned away when they were about to wait.
     pub rejected: Counter,
@@ -363,6 +365,7 @@ impl Default for PolicyStatistics {
     fn default() -> Self {
         PolicyStatistics {
             calls: Counter::new(),
+            remembered: Counter::new(),
             abstained: Counter::new(),
             unusable: Counter::new(),
             rejected: Counter::new(),

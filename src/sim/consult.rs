@@ -101,26 +101,18 @@ impl Run<'_> {
             host: &host,
             path: self.head.path(bytes),
         };
-        let statistics = attached.statistics.of(worker);
-        statistics.calls.count();
-        let answer = policy.route(&asked, &mut Edits::default());
+        let answer = instances::route(policy, attached, worker, &asked, &mut Edits::default());
         self.report.asked(&attached.name, || policy.usage());
         match answer {
-            Ok(None) => {
-                statistics.abstained.count();
-                chosen
-            }
-            Ok(Some(routed)) => match routed.target {
-                Target::Backend(backend) => Ok(backend),
-                Target::Redirect(_) | Target::Respond(_) => Err(End::Rule),
+            Ok(routed) => match routed.target {
+                None => chosen,
+                Some(Target::Backend(backend)) => Ok(backend),
+                Some(Target::Redirect(_) | Target::Respond(_)) => Err(End::Rule),
             },
-            Err(fault) => {
-                instances::count(attached, worker, fault);
-                match attached.on_fault {
-                    OnFault::Fallback => chosen,
-                    OnFault::Deny => Err(End::Rule),
-                }
-            }
+            Err(_) => match attached.on_fault {
+                OnFault::Fallback => chosen,
+                OnFault::Deny => Err(End::Rule),
+            },
         }
     }
 

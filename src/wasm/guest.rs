@@ -5,7 +5,7 @@
 //! guest need not notice is only noted here; the caller finds it after the call and refuses the answer.
 
 use super::ticker::Overdue;
-use crate::policy::{Asked, Attached, Edits, Fault, Journal, Level, Live, ServerIndex};
+use crate::policy::{ATTRIBUTES_MAX, Asked, Attached, Edits, Fault, Journal, Level, Live, ServerIndex};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -146,11 +146,52 @@ pub(super) fn number(figure: u32) -> i32 {
     i32::try_from(figure).unwrap_or(i32::MAX)
 }
 
+/// What an answer may depend on beside what came with the call: a bit for each attribute, and one for all that is no part of
+/// the request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen(u32);
+
+impl Seen {
+    const BESIDE: u32 = 1 << ATTRIBUTES_MAX;
+
+    /// The attributes that come with the call.
+    pub(super) fn pushed() -> Seen {
+        Seen(0b11)
+    }
+
+    pub(super) fn attribute(&mut self, at: usize) {
+        self.0 |= 1 << at;
+    }
+
+    /// A draw or the time: the same request may be answered otherwise.
+    pub(super) fn beside_the_request(&mut self) {
+        self.0 |= Seen::BESIDE;
+    }
+
+    pub(super) fn is_repeatable(self) -> bool {
+        self.0 & Seen::BESIDE == 0
+    }
+
+    pub(super) fn covers(self, other: Seen) -> bool {
+        other.0 & !self.0 == 0
+    }
+
+    pub(super) fn add(&mut self, other: Seen) {
+        self.0 |= other.0;
+    }
+
+    /// The attributes, by their index.
+    pub(super) fn attributes(self) -> impl Iterator<Item = usize> {
+        (0..ATTRIBUTES_MAX).filter(move |at| self.0 & (1 << at) != 0)
+    }
+}
+
 /// The current request, as far as the guest may see it.
 #[derive(Default)]
 pub(super) struct Request {
     now: Duration,
     draws: u64,
+    seen: Seen,
     text: Vec<u8>,
     values: Vec<Option<Range<usize>>>,
 }
@@ -173,6 +214,7 @@ impl Request {
     pub(super) fn at(&mut self, now: Duration, seed: u64) {
         self.now = now;
         self.draws = seed;
+        self.seen = Seen::default();
         self.text.clear();
         self.values.clear();
     }
@@ -184,18 +226,26 @@ impl Request {
     }
 
     /// The value of an attribute; the error is one that was never declared.
-    pub(super) fn attribute(&self, attribute: i32) -> Result<Option<&[u8]>, ()> {
+    pub(super) fn attribute(&mut self, attribute: i32) -> Result<Option<&[u8]>, ()> {
         let at = usize::try_from(attribute).map_err(|_| ())?;
         let value = self.values.get(at).ok_or(())?;
+        self.seen.attribute(at);
         Ok(value.clone().map(|range| &self.text[range]))
     }
 
-    pub(super) fn now(&self) -> Duration {
+    pub(super) fn now(&mut self) -> Duration {
+        self.seen.beside_the_request();
         self.now
+    }
+
+    /// What the guest has looked at in this call.
+    pub(super) fn seen(&self) -> Seen {
+        self.seen
     }
 
     /// The next of the numbers that follow from the seed (SplitMix64).
     pub(super) fn random(&mut self) -> u64 {
+        self.seen.beside_the_request();
         self.draws = self.draws.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.draws;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -254,7 +304,9 @@ mod tests {
         assert_eq!(request.attribute(0), Ok(Some(&b"ab"[..])));
         assert_eq!(request.attribute(1), Ok(None));
         assert_eq!(request.attribute(2), Ok(Some(&b""[..])));
-        assert_eq!((request.attribute(3), request.attribute(-1)), (Err(()), Err(())));
+        for undeclared in [3, -1] {
+            assert_eq!(request.attribute(undeclared), Err(()), "{undeclared}");
+        }
     }
 
     #[test]

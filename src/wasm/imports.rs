@@ -79,7 +79,7 @@ fn request(linker: &mut Linker<Guest>) -> Result<()> {
     })?;
     request.func_wrap("now", |mut caller: Caller<'_>, (): ()| {
         caller.data_mut().enter()?;
-        let now = caller.data().request.now();
+        let now = caller.data_mut().request.now();
         Ok((i64::try_from(now.as_millis()).unwrap_or(i64::MAX),))
     })
 }

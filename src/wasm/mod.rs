@@ -35,6 +35,7 @@ mod inspect;
 mod instance;
 mod pack;
 mod planner;
+mod remembered;
 mod serve;
 mod ticker;
 mod wasi;

@@ -18,11 +18,13 @@ use super::contract::{admit, balance_pick, classify, reuse, route};
 use super::guest::{Guest, number};
 use super::health::{Bucket, Look, Mean};
 use super::instance::{Allowance, Cut, Exports, Instance};
+use super::remembered::Remembered;
 use crate::policy::{
     Asked, Edits, Fault, Live, Nth, OFFSETS, Pick, Policy, Preference, Priority, RouteAsked, Routed,
     ServerIndex, Shown, Standing, Usage, Verdict, Waits,
 };
 use std::borrow::Cow;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasmtime::Store;
@@ -45,6 +47,8 @@ pub(super) struct Serving {
     calls: u32,
     /// Good answers since the last fault.
     good: u32,
+    /// Routes that need not be asked for.
+    remembered: Remembered,
     /// Until when it is not asked, after a cut by the clock.
     rests_until: Duration,
     /// Dropped last: who waits for it ([`crate::policy::Attachment::is_used`]) waits for the instance too.
@@ -60,6 +64,10 @@ struct Table {
 impl Serving {
     pub(super) fn new(placed: Arc<Placed>, now: Duration) -> Result<Serving, Fault> {
         let (rate, burst) = REBUILDS;
+        let secret = match placed.loaded.host().mode {
+            Mode::Live => RandomState::new().build_hasher().finish(),
+            Mode::Test => 0,
+        };
         let mut serving = Serving {
             allowance: placed.allowance(),
             placed,
@@ -69,6 +77,7 @@ impl Serving {
             mean: Mean::default(),
             calls: 0,
             good: 0,
+            remembered: Remembered::new(secret),
             rests_until: Duration::ZERO,
         };
         serving.revive(now)?;
@@ -214,8 +223,11 @@ impl Policy for Serving {
         self.judge(answer::pick(choice, servers), asked.now)
     }
 
-    fn route(&mut self, asked: &RouteAsked<'_>, edits: &mut Edits) -> Result<Option<Routed>, Fault> {
+    fn route(&mut self, asked: &RouteAsked<'_>, edits: &mut Edits) -> Result<Routed, Fault> {
         edits.clear();
+        if let Some(routed) = self.remembered.recall(asked, edits) {
+            return Ok(routed);
+        }
         let now = asked.asked.now;
         let (host, path) = (text(asked.host), text(asked.path));
         let [first, second] = first_two(&asked.asked);
@@ -242,7 +254,9 @@ impl Policy for Serving {
         )?;
         let routed = self.judge(answer::route(decision, self.placed.shape), now)?;
         if let Some(instance) = &mut self.instance {
-            std::mem::swap(edits, &mut instance.guest().edits);
+            let guest = instance.guest();
+            std::mem::swap(edits, &mut guest.edits);
+            self.remembered.keep(asked, guest.request.seen(), routed, edits);
         }
         Ok(routed)
     }

@@ -120,8 +120,8 @@ fn ok(value: Option<Val>) -> Val {
     Val::Result(Ok(value.map(Box::new)))
 }
 
-fn nanoseconds(caller: &Caller<'_>) -> u64 {
-    u64::try_from(caller.data().request.now().as_nanos()).unwrap_or(u64::MAX)
+fn nanoseconds(caller: &mut Caller<'_>) -> u64 {
+    u64::try_from(caller.data_mut().request.now().as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn wall(nanoseconds: u64) -> Val {

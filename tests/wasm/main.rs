@@ -12,6 +12,7 @@ mod kit;
 mod loading;
 mod quarantine;
 mod reach;
+mod remembering;
 mod sharing;
 mod shipped;
 mod ushering;

@@ -57,6 +57,7 @@ impl<'s> Operator<'s> {
                     policy: policy.to_owned(),
                     place: place.to_owned(),
                     calls: statistics.sum(|own| own.calls.read()),
+                    remembered: statistics.sum(|own| own.remembered.read()),
                     abstained: statistics.sum(|own| own.abstained.read()),
                     unusable: statistics.sum(|own| own.unusable.read()),
                     rejected: statistics.sum(|own| own.rejected.read()),
