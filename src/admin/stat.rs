@@ -242,6 +242,7 @@ fn process_object(process: &Process) -> Value {
             "failed": process.log.failed,
         },
         "messages_dropped": process.messages_dropped,
+        "policies_replaced": process.policies_replaced,
     })
 }
 

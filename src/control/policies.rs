@@ -188,6 +188,11 @@ impl Policies {
         (freed, !self.retired.is_empty())
     }
 
+    /// How many were replaced and are not freed yet.
+    pub(super) fn replaced(&self) -> u64 {
+        self.retired.len() as u64
+    }
+
     /// The policy at a place, if it could be loaded.
     pub(super) fn at(&self, policy: &str, kind: Kind, place: &str) -> Option<Arc<AttachedPolicy>> {
         let known = self.known.get(&(policy.to_owned(), kind, place.to_owned()))?;

@@ -32,7 +32,7 @@ impl Control {
         });
         let loads: Vec<u64> = self.process.loads().map(|(_, load)| u64::from(load)).collect();
         Snapshot {
-            process: self.process_numbers(generation.number),
+            process: self.process_numbers(generation.number, state.policies.replaced()),
             workers: self
                 .statistics
                 .iter()
@@ -45,7 +45,7 @@ impl Control {
         }
     }
 
-    fn process_numbers(&self, generation: u64) -> Process {
+    fn process_numbers(&self, generation: u64, policies_replaced: u64) -> Process {
         let log = self.log.lock();
         Process {
             version: env!("CARGO_PKG_VERSION"),
@@ -59,6 +59,7 @@ impl Control {
             descriptor_limit: u64::from(self.process.descriptor_limit()),
             log: log.as_ref().map_or_else(LogCounts::default, |log| log.counts()),
             messages_dropped: self.messages.dropped(),
+            policies_replaced,
         }
     }
 }

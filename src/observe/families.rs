@@ -91,6 +91,11 @@ pub(super) const PROCESS: &[Family<Snapshot>] = &[
         "Operator messages dropped (ours)",
         Read::Counter(|all| all.process.messages_dropped),
     ),
+    row(
+        "process_replaced_policies",
+        "Policies that were replaced and are still in use (ours)",
+        Read::Gauge(|all| all.process.policies_replaced),
+    ),
 ];
 
 /// `forebay_worker_…{worker}`, all ours.

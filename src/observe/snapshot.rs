@@ -48,6 +48,8 @@ pub struct Process {
     pub log: LogCounts,
     /// Operator messages that found their queue full.
     pub messages_dropped: u64,
+    /// Policies that were replaced, and that a worker still holds or whose code is being freed.
+    pub policies_replaced: u64,
 }
 
 /// What became of the access log's records. Every finished request is in exactly one of the three.
@@ -380,6 +382,7 @@ impl Default for Process {
             descriptor_limit: 0,
             log: LogCounts::default(),
             messages_dropped: 0,
+            policies_replaced: 0,
         }
     }
 }

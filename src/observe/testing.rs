@@ -154,6 +154,7 @@ pub(crate) fn example_snapshot() -> Snapshot {
                 failed: 7,
             },
             messages_dropped: 8,
+            policies_replaced: 1,
             ..Process::default()
         },
         workers: (1..=2).map(worker).collect(),

@@ -27,7 +27,12 @@ pub(super) fn pick(choice: balance_pick::Choice, servers: usize) -> Result<Optio
     let Some(first) = server(choice.first, servers)? else {
         return Ok(None);
     };
-    let second = server(choice.second, servers)?.filter(|second| *second != first);
+    let known = if cfg!(feature = "planted-answer-bug") {
+        usize::from(u16::MAX)
+    } else {
+        servers
+    };
+    let second = server(choice.second, known)?.filter(|second| *second != first);
     Ok(Some(Pick { first, second }))
 }
 

@@ -4,6 +4,7 @@ use super::answer::Shape;
 use super::component::Loaded;
 use super::contract::configure;
 use super::error::{LoadError, Problem};
+use super::guest::clean;
 use super::health::Health;
 use super::instance::{Allowance, Cut, Instance};
 use super::planner::Planning;
@@ -21,11 +22,14 @@ const CONFIGURE_MAX: Duration = Duration::from_secs(1);
 const PLAN_MAX: Duration = Duration::from_millis(100);
 /// Problems that are shown of a configuration.
 const PROBLEMS_MAX: usize = 64;
-/// What frames or routes a message is the core's, not a policy's.
-const CLOSED_HEADERS: [&str; 11] = [
+/// What frames or routes a message is the core's, not a policy's, and neither is what some servers take for it.
+const CLOSED_HEADERS: [&str; 15] = [
     "connection",
     "content-length",
+    "content_length",
+    "expect",
     "host",
+    "http2-settings",
     "keep-alive",
     "proxy-authenticate",
     "proxy-authorization",
@@ -33,6 +37,7 @@ const CLOSED_HEADERS: [&str; 11] = [
     "te",
     "trailer",
     "transfer-encoding",
+    "transfer_encoding",
     "upgrade",
 ];
 
@@ -209,7 +214,7 @@ fn configured(
     };
     let offers = offers(loaded, &wishes).map_err(|text| LoadError::Wish {
         policy: setup.policy.clone(),
-        text,
+        text: clean(&text),
     })?;
     Ok((wishes, offers))
 }
@@ -252,8 +257,8 @@ fn refusal(policy: &str, problems: Vec<configure::Problem>) -> LoadError {
         .into_iter()
         .take(PROBLEMS_MAX)
         .map(|problem| Problem {
-            path: problem.path,
-            message: problem.message,
+            path: clean(&problem.path),
+            message: clean(&problem.message),
         })
         .collect();
     if problems.is_empty() {
@@ -277,7 +282,7 @@ fn offers(loaded: &Loaded, wishes: &configure::Wishes) -> Result<Offers, String>
     }
     let attribute = |name: &String| {
         Attribute::parse(name).ok_or_else(|| {
-            format!("it asks for the attribute `{name}`, which does not exist; wit/configure.wit lists them")
+            format!("it asks for an attribute that does not exist; wit/configure.wit lists them: `{name}`")
         })
     };
     Ok(Offers {
@@ -300,9 +305,7 @@ fn offers(loaded: &Loaded, wishes: &configure::Wishes) -> Result<Offers, String>
 fn header(name: &String) -> Result<Box<str>, String> {
     let lower = name.to_ascii_lowercase();
     if !is_token(name) {
-        return Err(format!(
-            "it wants to edit the header `{name}`, which is no name of a header"
-        ));
+        return Err(format!("it wants to edit a header whose name is none: `{name}`"));
     }
     if CLOSED_HEADERS.contains(&lower.as_str()) {
         return Err(format!(
@@ -319,7 +322,7 @@ mod tests {
     #[test]
     fn what_frames_a_message_is_closed() {
         assert_eq!(header(&"X-Shard".into()), Ok("x-shard".into()));
-        for closed in ["Content-Length", "host", "a b", ""] {
+        for closed in ["Content-Length", "host", "Expect", "content_length", "a b", ""] {
             assert!(header(&closed.to_owned()).is_err(), "{closed}");
         }
     }

@@ -16,8 +16,8 @@ use wasmtime::{ResourceLimiter, UpdateDeadline};
 pub(super) const HOST_CALLS_MAX: u32 = 1024;
 /// Lines that it may log of these.
 pub(super) const LOGS_MAX: u32 = 16;
-/// Bytes of a line; more are cut off.
-pub(super) const LOG_BYTES_MAX: usize = 1024;
+/// Bytes of a line that an operator reads; more are cut off.
+const LINE_MAX: usize = 1024;
 /// Elements of a table.
 pub(super) const TABLE_MAX: usize = 20_000;
 
@@ -107,12 +107,9 @@ impl Guest {
         self.logs <= LOGS_MAX
     }
 
-    /// Writes a line, shortened and without control characters.
+    /// Writes a line, clean.
     pub(super) fn log(&self, level: Level, text: &str) {
-        let end = text.floor_char_boundary(LOG_BYTES_MAX);
-        let shown = |it: char| if it.is_control() { '?' } else { it };
-        let clean: String = text[..end].chars().map(shown).collect();
-        self.journal.said(&self.who, level, &clean);
+        self.journal.said(&self.who, level, &clean(text));
     }
 
     /// The table that its indices mean from now on.
@@ -139,6 +136,14 @@ impl Guest {
             .map(|at| number(read(&**live, ServerIndex(at as u16))))
             .collect()
     }
+}
+
+/// What a guest wrote, or had a part in, as an operator may see it: shortened and without control characters, which could
+/// begin a line or command a terminal.
+pub(super) fn clean(text: &str) -> String {
+    let end = text.floor_char_boundary(LINE_MAX);
+    let shown = |it: char| if it.is_control() { '?' } else { it };
+    text[..end].chars().map(shown).collect()
 }
 
 /// As it crosses: never above 2³¹−1.
@@ -307,6 +312,13 @@ mod tests {
         for undeclared in [3, -1] {
             assert_eq!(request.attribute(undeclared), Err(()), "{undeclared}");
         }
+    }
+
+    #[test]
+    fn what_a_guest_wrote_commands_no_terminal() {
+        assert_eq!(clean("a\nb\u{1b}[2J\u{9b}1m é"), "a?b?[2J?1m é");
+        assert_eq!(clean(&"é".repeat(LINE_MAX)).len(), LINE_MAX);
+        assert_eq!(clean(&format!("a{}", "é".repeat(LINE_MAX))).len(), LINE_MAX - 1);
     }
 
     #[test]

@@ -48,6 +48,7 @@ pub use engine::Mode;
 pub use error::{LoadError, Problem};
 pub use inspect::{Export, From, Import, Inspection};
 pub use pack::{PackError, Text, pack};
+pub use wasi::answered as answered_wasi;
 
 use crate::policy::Journal;
 use artefact::Cache;

@@ -8,11 +8,16 @@ mod checking;
 mod engines;
 mod faults;
 mod guests;
+mod hostile;
+mod isolation;
 mod kit;
 mod loading;
+mod operating_system;
 mod quarantine;
 mod reach;
 mod remembering;
 mod sharing;
 mod shipped;
+#[path = "../fuzz/hostile/mod.rs"]
+mod stage;
 mod ushering;
