@@ -36,6 +36,7 @@
 //! | `request`, `release` | what a worker does for a request, and after a response |
 //! | `waiting` | choose, take a slot or wait for one, give it back |
 //! | `connections` | where each connection is, and what must hold of it |
+//! | `message` | what a request says |
 //! | `agenda`, `random` | what comes next; chance |
 //! | `report`, `invariant` | what was seen |
 //! | [`picture`] | what was seen over time, as a page |
@@ -54,6 +55,7 @@ pub mod kit;
 mod lend;
 mod live;
 mod machine;
+mod message;
 pub mod picture;
 mod random;
 mod release;

@@ -8,11 +8,11 @@ use super::machine::Machines;
 use super::random::Dice;
 use super::report::{Report, Second, Tally};
 use super::steering::{Current, Steering};
-use super::traffic::{Text, There, Who};
+use super::message::Message;
+use super::traffic::{There, Who};
 use super::world::World;
 use crate::decide::reuse::Descriptors;
 use crate::decide::settings::Micros;
-use crate::http1::RequestHead;
 use crate::policy::{BackendId, Priority, ServerId, WorkerId};
 use crate::shared::instances::Policies;
 use crate::shared::key::{KeyCache, KeySecret};
@@ -53,8 +53,8 @@ pub(super) struct Run<'w> {
     /// Of this second.
     pub(super) tally: Tally,
     pub(super) report: Report,
-    pub(super) text: Text,
-    pub(super) head: RequestHead,
+    /// By traffic: what its newest request says.
+    pub(super) messages: Vec<Message<'w>>,
     /// Where the request that is being begun stands in queues, by its route.
     pub(super) priority: Priority,
     /// By stream: of which traffic, and which of its clients.
@@ -134,8 +134,7 @@ impl<'w> Run<'w> {
             spent: 0,
             tally: Tally::default(),
             report: Report::new(seed, world),
-            text: Text::default(),
-            head: RequestHead::default(),
+            messages: world.traffic.iter().map(|_| Message::default()).collect(),
             priority: Priority::default(),
             streams: Vec::new(),
             first_client: Vec::new(),
