@@ -9,8 +9,8 @@ use super::live::{Live, Token, Weighed};
 use super::machine::Outcome;
 use super::message::Numbers;
 use super::run::Run;
-use super::waiting::tell;
 use super::traffic::Line;
+use super::waiting::tell;
 use crate::decide::exchange::{
     Afterwards, Arrival, Asked, Budget, Command, ConnectFailure, Event, Exchange, Failure, Found, Timer,
 };
@@ -269,9 +269,7 @@ impl<'w> Run<'w> {
         if let Some(key) = &live.named {
             self.report.keyed(self.now, key, server.id);
         }
-        let outcome = self
-            .machines
-            .serve(server.id, sent, live.service, &mut self.dice);
+        let outcome = self.machines.serve(server.id, sent, live.service, &mut self.dice);
         let (at, step): (Micros, fn(Token, u16) -> Step) = match outcome {
             Outcome::Answer(at, _) | Outcome::Drop(at) if at - sent > patience => {
                 (sent + patience, Step::Late)

@@ -178,8 +178,7 @@ impl Run<'_> {
             return Ok(true);
         };
         let mut victims = Vec::new();
-        let reserved = pool
-            .reserve(worker, most, |evicted| victims.push(evicted.connection));
+        let reserved = pool.reserve(worker, most, |evicted| victims.push(evicted.connection));
         for victim in victims {
             self.forget_connection(victim, Place::Parked, CloseReason::Evicted)?;
         }

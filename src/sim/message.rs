@@ -220,7 +220,13 @@ mod tests {
     /// A head is never that of the request before, whoever looked at which.
     #[test]
     fn each_request_says_its_own() {
-        let (one, other) = (asks("GET", "/{n}"), Asks { headers: vec![], ..asks("POST", "/all") });
+        let (one, other) = (
+            asks("GET", "/{n}"),
+            Asks {
+                headers: vec![],
+                ..asks("POST", "/all")
+            },
+        );
         let (mut message, mut dice) = (Message::default(), Dice::new(1));
         let number = |request| Numbers { request, ..NUMBERS };
         for (asks, request, target) in [
@@ -242,13 +248,19 @@ mod tests {
             assert_eq!(message.idempotent(), expected);
         }
         message.begin(None, number(6), &mut dice);
-        assert_eq!((message.shown(), message.idempotent()), (String::new(), Idempotent::Yes));
+        assert_eq!(
+            (message.shown(), message.idempotent()),
+            (String::new(), Idempotent::Yes)
+        );
     }
 
     /// What the first of a kind said was read, and stands for all of them.
     #[test]
     fn a_kind_that_says_the_same_is_read_once() {
-        let asks = Asks { headers: vec![], ..asks("GET", "/all") };
+        let asks = Asks {
+            headers: vec![],
+            ..asks("GET", "/all")
+        };
         let (mut message, mut dice) = (Message::default(), Dice::new(1));
         message.begin(Some(&asks), NUMBERS, &mut dice);
         assert!(!message.is_read);

@@ -71,7 +71,10 @@ impl Run<'_> {
 
     /// Whether a request goes by what its worker goes by.
     pub(super) fn is_current(&self, live: &Live) -> bool {
-        Arc::ptr_eq(&self.workers[usize::from(live.worker.0)].generation, &live.generation)
+        Arc::ptr_eq(
+            &self.workers[usize::from(live.worker.0)].generation,
+            &live.generation,
+        )
     }
 
     /// Goes on with what its worker has by now; `false` if the backend has gone. Nothing may be held of the former table.
