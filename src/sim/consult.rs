@@ -14,7 +14,7 @@ use crate::decide::sharing::Sharing;
 use crate::decide::usher::{AboutToWait, Admission, Said};
 use crate::http1::RequestHead;
 use crate::policy::{
-    Asked, Draw, Edits, Fault, Nth, Policy, Priority, RouteAsked, ServerIndex, Table, Target, Waits, WorkerId,
+    Asked, Draw, Fault, Nth, Policy, Priority, RouteAsked, ServerIndex, Table, Target, Waits, WorkerId,
 };
 use crate::shared::generation::{AttachedPolicy, BackendEntry, ListenerEntry, OnFault};
 use crate::shared::instances;
@@ -42,6 +42,7 @@ impl Run<'_> {
     /// The backend of a request, and where its requests stand in queues.
     pub(super) fn route(&mut self, asking: Asking, generation: &Current) -> Result<u16, End> {
         self.priority = Priority::default();
+        self.on_the_way.clear();
         let Some((at, entry)) = asking.listener.and_then(|at| listener_of(generation, at)) else {
             return if generation.backends.is_empty() {
                 Err(End::NoRoute)
@@ -58,6 +59,7 @@ impl Run<'_> {
         let choice = routes.choose(&asked, &mut self.dice);
         if let Some(rule) = choice.route {
             self.priority = routes.routes[usize::from(rule)].priority;
+            self.on_the_way.route = Some(rule);
         }
         let chosen = match choice.outcome {
             Outcome::Backend(backend) => Ok(backend.0),
@@ -116,7 +118,8 @@ impl Run<'_> {
         };
         let statistics = attached.statistics.of(worker);
         statistics.calls.count();
-        let answer = policy.route(&asked, &mut Edits::default());
+        let edits = &mut self.on_the_way.edits;
+        let answer = policy.route(&asked, edits);
         self.report.asked(&attached.name, || policy.usage());
         match answer {
             Ok(None) => {
@@ -129,6 +132,7 @@ impl Run<'_> {
             },
             Err(fault) => {
                 instances::count(attached, worker, fault);
+                edits.clear();
                 match attached.on_fault {
                     OnFault::Fallback => chosen,
                     OnFault::Deny => Err(End::Rule),
@@ -429,7 +433,7 @@ impl Run<'_> {
 }
 
 /// A request as rules and templates see it.
-fn asked<'r>((head, bytes): (&RequestHead, &'r [u8]), client: u32) -> route::Asked<'r> {
+pub(super) fn asked<'r>((head, bytes): (&RequestHead, &'r [u8]), client: u32) -> route::Asked<'r> {
     route::Asked {
         method: head.method_name(bytes),
         host: head.authority(bytes),
@@ -451,7 +455,7 @@ const UNREAD: route::Asked<'static> = route::Asked {
 };
 
 /// The listener that requests come to: the one of that place, or the only one.
-fn listener_of(generation: &Current, at: u16) -> Option<(u16, &ListenerEntry)> {
+pub(super) fn listener_of(generation: &Current, at: u16) -> Option<(u16, &ListenerEntry)> {
     Some((at, generation.listeners.get(usize::from(at))?.as_ref()?))
 }
 

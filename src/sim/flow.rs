@@ -65,6 +65,8 @@ impl<'w> Run<'w> {
         };
         let entry = &generation.backends[usize::from(backend)];
         let machine = Exchange::new(entry.settings.effort);
+        let hash = self.hash_of(asking, entry);
+        self.edit(asking, &generation, entry);
         let sharing = self.sharing(asking, entry);
         let session = &mut self.clients[client as usize];
         session.requests += 1;
@@ -72,7 +74,6 @@ impl<'w> Run<'w> {
         let id = entry.table.id;
         let cookie = session.cookies.iter().find(|(backend, _)| *backend == id);
         let cookie = cookie.map(|(_, server)| *server);
-        let hash = self.hash_of(asking, entry);
         let [for_picker, for_usher] = self.gather(asking, entry);
         let needs = self.draw_needed(client, entry);
         let mut live = Live {

@@ -26,6 +26,8 @@ pub(super) struct Message<'w> {
     head: RequestHead,
     /// Whether `text` and `head` are this request's.
     is_read: bool,
+    /// Whether fields of `head` were taken away.
+    is_edited: bool,
 }
 
 /// What the placeholders of one request stand for, besides its key.
@@ -46,7 +48,7 @@ impl<'w> Message<'w> {
             self.template = asks.map(Template::of).unwrap_or_default();
             self.is_read = false;
         }
-        self.is_read &= self.template.is_constant();
+        self.is_read &= self.template.is_constant() && !std::mem::take(&mut self.is_edited);
         (self.asks, self.numbers) = (asks, numbers);
         self.key.clear();
         if let Some(asks) = asks {
@@ -78,7 +80,14 @@ impl<'w> Message<'w> {
         (&self.head, self.text.as_bytes())
     }
 
-    /// The same in one line: method, target, and the fields other than `host`. Empty where nobody looks at it.
+    /// Takes fields away, of this request only.
+    pub(super) fn edit(&mut self, edit: impl FnOnce(&mut RequestHead, &[u8])) {
+        self.read();
+        self.is_edited = true;
+        edit(&mut self.head, self.text.as_bytes());
+    }
+
+    /// The head in one line: method, target, and the fields other than `host`. Empty where nobody looks at it.
     pub(super) fn shown(&mut self) -> String {
         if self.asks.is_none() {
             return String::new();
@@ -254,18 +263,26 @@ mod tests {
         );
     }
 
-    /// What the first of a kind said was read, and stands for all of them.
+    /// What the first of a kind said was read, and stands for all of them; what was taken from one is there in the next.
     #[test]
     fn a_kind_that_says_the_same_is_read_once() {
         let asks = Asks {
-            headers: vec![],
+            headers: vec![("x-mark".into(), "1".into())],
             ..asks("GET", "/all")
         };
         let (mut message, mut dice) = (Message::default(), Dice::new(1));
+        let marks = |message: &mut Message<'_>| {
+            let (head, bytes) = message.head();
+            head.values(bytes, b"x-mark").count()
+        };
         message.begin(Some(&asks), NUMBERS, &mut dice);
         assert!(!message.is_read);
-        message.head();
+        assert_eq!(marks(&mut message), 1);
         message.begin(Some(&asks), NUMBERS, &mut dice);
         assert!(message.is_read);
+        message.edit(|head, bytes| head.drop_named(bytes, b"x-mark"));
+        assert_eq!(marks(&mut message), 0);
+        message.begin(Some(&asks), NUMBERS, &mut dice);
+        assert_eq!(marks(&mut message), 1);
     }
 }

@@ -36,7 +36,7 @@
 //! | `request`, `release` | what a worker does for a request, and after a response |
 //! | `waiting` | choose, take a slot or wait for one, give it back |
 //! | `connections` | where each connection is, and what must hold of it |
-//! | `message` | what a request says |
+//! | `message`, `edits` | what a request says; which fields of it are taken away |
 //! | `agenda`, `random` | what comes next; chance |
 //! | `report`, `invariant` | what was seen |
 //! | [`picture`] | what was seen over time, as a page |
@@ -49,6 +49,7 @@ mod connections;
 mod consult;
 mod decision;
 mod delays;
+mod edits;
 mod flow;
 mod invariant;
 pub mod kit;

@@ -2,6 +2,7 @@
 
 use super::agenda::{Agenda, Entry, Step};
 use super::connections::{Connections, Name, Wrong};
+use super::edits::OnTheWay;
 use super::invariant::{Broken, Invariant};
 use super::live::{Lives, Token};
 use super::machine::Machines;
@@ -57,6 +58,8 @@ pub(super) struct Run<'w> {
     pub(super) messages: Vec<Message<'w>>,
     /// Where the request that is being begun stands in queues, by its route.
     pub(super) priority: Priority,
+    /// What becomes of the fields of that request.
+    pub(super) on_the_way: OnTheWay,
     /// By stream: of which traffic, and which of its clients.
     streams: Vec<(u16, u32)>,
     /// By traffic: its first client.
@@ -136,6 +139,7 @@ impl<'w> Run<'w> {
             report: Report::new(seed, world),
             messages: world.traffic.iter().map(|_| Message::default()).collect(),
             priority: Priority::default(),
+            on_the_way: OnTheWay::default(),
             streams: Vec::new(),
             first_client: Vec::new(),
             arrived: vec![0; world.traffic.len()],
