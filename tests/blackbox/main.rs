@@ -26,6 +26,7 @@ mod policy_loading;
 mod pools;
 mod queues;
 mod reload;
+mod replaying;
 mod retries;
 mod routing;
 mod sharing;

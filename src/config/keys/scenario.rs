@@ -588,6 +588,12 @@ pub(super) const EXPECT: &[Key] = &[
         "At least so many requests have a connection that was there.",
     ),
     key(
+        "most-reuse",
+        Form::Share,
+        Default::Said("any"),
+        "No more have one: those of others are not for all.",
+    ),
+    key(
         "failed",
         Form::Integer(0..=1_000_000_000),
         Default::Said("any"),

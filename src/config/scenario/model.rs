@@ -270,6 +270,8 @@ pub struct Expect {
     pub latency_p99: Option<Duration>,
     /// Connections that were there.
     pub reuse: Option<u32>,
+    /// The same, at most.
+    pub most_reuse: Option<u32>,
     /// Requests without a response.
     pub failed: Option<u64>,
     /// Answers of policies that were not used.

@@ -73,9 +73,10 @@ pub(super) fn pick(pick: Pick, servers: usize) {
 
 pub(super) fn routed(routed: Routed, shape: Shape) {
     let known = match routed.target {
-        Target::Backend(at) => at < shape.backends,
-        Target::Redirect(at) => at < shape.redirects,
-        Target::Respond(at) => at < shape.responses,
+        None => true,
+        Some(Target::Backend(at)) => at < shape.backends,
+        Some(Target::Redirect(at)) => at < shape.redirects,
+        Some(Target::Respond(at)) => at < shape.responses,
     };
     assert!(known, "{:?}", routed.target);
     assert!(routed.remember <= REMEMBER_MAX, "{:?}", routed.remember);

@@ -283,13 +283,9 @@ impl<'a> Scene<'a> {
             redirects: 1,
             responses: 3,
         };
-        match routed? {
-            Some(routed) => {
-                checks::routed(routed, shape);
-                Ok(Hook::Route.word())
-            }
-            None => Ok("no opinion"),
-        }
+        let routed = routed?;
+        checks::routed(routed, shape);
+        Ok(routed.target.map_or("no opinion", |_| Hook::Route.word()))
     }
 
     fn planner(&mut self) -> Result<&mut dyn Planner, Fault> {
