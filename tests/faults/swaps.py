@@ -43,7 +43,7 @@ def run(ports, load, swaps, pace):
     text = CONFIG % ", ".join('"127.0.0.1:%d"' % port for port in ports)
     early, times, left = None, [], []
     with launch.Forebay(text, files={"shard.wasm": plain}, heard=True) as proxy:
-        meter = load(proxy, "--requests", "10000000", "--times", "0", "--pause", "0.005",
+        meter = load(proxy, "--requests", "10000000", "--times", "0", "--pause", "0.02",
                      "--max-s", str(600 + swaps))
         time.sleep(1)
         for number in range(1, swaps + 1):
