@@ -35,7 +35,7 @@ pub(super) const EDITS: &str = "forebay:policy/edits@0.1.0";
 pub(super) const IMPORTS: [&str; 4] = [LOG, REQUEST, SERVERS, EDITS];
 
 /// Its text, for who writes a policy and for packing a core module: file names and contents.
-pub const WIT: [(&str, &str); 11] = [
+pub const WIT: [(&str, &str); 13] = [
     ("package.wit", include_str!("../../wit/package.wit")),
     ("worlds.wit", include_str!("../../wit/worlds.wit")),
     ("configure.wit", include_str!("../../wit/configure.wit")),
@@ -47,4 +47,6 @@ pub const WIT: [(&str, &str); 11] = [
     ("classify.wit", include_str!("../../wit/classify.wit")),
     ("admit.wit", include_str!("../../wit/admit.wit")),
     ("host.wit", include_str!("../../wit/host.wit")),
+    ("measures.wit", include_str!("../../wit/measures.wit")),
+    ("granted.wit", include_str!("../../wit/granted.wit")),
 ];
