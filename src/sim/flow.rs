@@ -16,6 +16,7 @@ use crate::decide::reuse::CloseReason;
 use crate::decide::settings::Micros;
 use crate::http1::{Limits, parse_request};
 use crate::policy::{Draw, ServerIndex, WorkerId};
+use std::time::Duration;
 
 /// A client that was refused comes again after its time to think, and after this in any case.
 const AFTER_A_REFUSAL: Micros = 1_000;
@@ -300,6 +301,11 @@ impl Run<'_> {
         let (status, took) = (live.status, self.now - live.sent);
         let server = live.entry().table.at(index).server.clone();
         server.statistics.of(live.worker).responded(status, took);
+        if let Some(report) = self.machines.model(server.id).reports(server.slots.served()) {
+            let now = Duration::from_micros(self.now);
+            let entry = live.entry().table.at(index);
+            entry.reported(live.worker, report.as_bytes(), now);
+        }
         self.tally.errors += u64::from(status >= 500);
         self.report.answered(self.now - live.came);
         self.bind_client(token, server.id);
