@@ -7,9 +7,11 @@
 mod checking;
 mod engines;
 mod faults;
+mod granting;
 mod guests;
 mod kit;
 mod loading;
+mod measuring;
 mod quarantine;
 mod reach;
 mod sharing;
