@@ -11,11 +11,15 @@
 //! | `plan` | what is asked while none does: a table that the core executes |
 //! | `reuse` | what is asked about connections, for one request and for one server |
 //! | `queue` | what is asked about a request that is about to wait |
+//! | `measure` | what may be read of servers beyond that |
+//! | `granted` | what a policy has only where the operator grants it |
 //! | `fault` | why an answer was not used |
 
 mod ask;
 mod attach;
 mod fault;
+mod granted;
+mod measure;
 mod plan;
 mod queue;
 mod reuse;
@@ -28,6 +32,8 @@ pub use attach::{
     Policy, Setup, Usage, is_token,
 };
 pub use fault::{Fate, Fault};
+pub use granted::{Grant, Grants, Keeper, NUMBERS_MAX, Number, NumberKind, STORE_MAX, Tally, is_number_name};
+pub use measure::{MEASURES_MAX, Measure, REPORT_NAME_MAX, Reading, Windowed};
 pub use plan::{
     LIFETIME_MAX, MEMBER_WEIGHT_MAX, Member, Plan, PlanServer, PlanView, Selector, Spill, TIERS_MAX, Tier,
 };

@@ -1,6 +1,7 @@
 //! Sums the workers' shards into one picture for metrics, commands and the demo.
 
 use super::Control;
+use super::kept::Kept;
 use crate::decide::balance::Algorithm;
 use crate::decide::cause::Cause;
 use crate::decide::reuse::{CloseReason, OpenReason};
@@ -10,7 +11,7 @@ use crate::observe::snapshot::{
     StatusClasses, Worker,
 };
 
-use crate::policy::Fault;
+use crate::policy::{Fault, NumberKind};
 use crate::shared::generation::AttachedPolicy;
 use crate::shared::generation::{BackendEntry, ListenerEntry};
 use crate::shared::statistics::{
@@ -41,7 +42,7 @@ impl Control {
                 .collect(),
             listeners: listeners.collect(),
             backends: generation.backends.iter().map(backend).collect(),
-            policies: state.policies.at_work().map(policy).collect(),
+            policies: state.policies.with_kept().map(policy).collect(),
         }
     }
 
@@ -138,8 +139,13 @@ fn backend(entry: &BackendEntry<Connection, Address>) -> Backend {
     }
 }
 
-fn policy((name, place, attached): (&str, &str, &Arc<AttachedPolicy>)) -> Policy {
+fn policy((name, place, attached, kept): (&str, &str, &Arc<AttachedPolicy>, &Kept)) -> Policy {
     let all = &attached.statistics;
+    let numbers = kept.read();
+    let of_kind = |kind| {
+        let named = numbers.iter().filter(move |(number, _)| number.kind == kind);
+        named.map(|(number, value)| (number.name.to_string(), *value))
+    };
     Policy {
         name: name.to_owned(),
         attachment: place.to_owned(),
@@ -155,6 +161,10 @@ fn policy((name, place, attached): (&str, &str, &Arc<AttachedPolicy>)) -> Policy
                 total: all.sum(|own| own.faults[fault.index()].read()),
             })
             .collect(),
+        counters: of_kind(NumberKind::Counter)
+            .map(|(name, total)| (name, total as u64)) // it was never below zero
+            .collect(),
+        gauges: of_kind(NumberKind::Gauge).collect(),
     }
 }
 
@@ -215,6 +225,10 @@ fn totals(all: &PerWorker<ServerStatistics>) -> ServerTotals {
         redispatches: sum(|own| &own.redispatches),
         responses: classes(|class| all.sum(|own| own.responses.read(class))),
         response_errors: sum(|own| &own.response_errors),
+        load_reports: load_reports(
+            sum(|own| &own.load_reports),
+            sum(|own| &own.load_reports_malformed),
+        ),
         bytes_in: sum(|own| &own.bytes_in),
         bytes_out: sum(|own| &own.bytes_out),
         timed_responses: sum(|own| &own.timed_responses),
@@ -235,6 +249,14 @@ fn totals(all: &PerWorker<ServerStatistics>) -> ServerTotals {
             })
             .collect(),
     }
+}
+
+fn load_reports(all: u64, malformed: u64) -> Vec<Count> {
+    let count = |cause, total| Count { cause, total };
+    vec![
+        count("read", all.saturating_sub(malformed)),
+        count("malformed", malformed),
+    ]
 }
 
 fn classes(of: impl Fn(usize) -> u64) -> StatusClasses {

@@ -408,6 +408,11 @@ pub(super) const SERVER: &[Family<Server>] = &[
         Read::Counter(|server| server.totals.response_errors),
     ),
     row(
+        "server_load_reports",
+        "Responses in which the server reported its load, by what was made of it (ours)",
+        Read::Causes("result", |server| &server.totals.load_reports),
+    ),
+    row(
         "server_timeouts",
         "Timeouts, by phase (ours)",
         Read::Causes("phase", |server| &server.totals.timeouts),
@@ -525,6 +530,16 @@ pub(super) const POLICY: &[Family<Policy>] = &[
         "policy_faults",
         "Answers that were not used, and questions that were not asked, by reason (ours)",
         Read::Causes("reason", |policy| &policy.faults),
+    ),
+    row(
+        "policy_counter",
+        "What the policy counts, under its own names (ours)",
+        Read::Counters("name", |policy| &policy.counters),
+    ),
+    row(
+        "policy_gauge",
+        "What the policy says of itself, under its own names, of all its instances together (ours)",
+        Read::Gauges("name", |policy| &policy.gauges),
     ),
 ];
 

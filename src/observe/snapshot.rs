@@ -234,6 +234,8 @@ pub struct ServerTotals {
     pub responses: StatusClasses,
     /// Responses that were broken or missing.
     pub response_errors: u64,
+    /// Load that it reported, by what was made of it.
+    pub load_reports: Vec<Count>,
     /// Bytes sent to it.
     pub bytes_in: u64,
     /// Bytes received from it.
@@ -294,6 +296,10 @@ pub struct Policy {
     pub rejected: u64,
     /// Answers that were not used, by reason; not being asked is one, too.
     pub faults: Vec<Count>,
+    /// Its own counters, by name.
+    pub counters: Vec<(String, u64)>,
+    /// Its own gauges, by name.
+    pub gauges: Vec<(String, i64)>,
 }
 
 impl Backend {
@@ -345,6 +351,7 @@ impl AddAssign<&ServerTotals> for ServerTotals {
         self.timed_responses += more.timed_responses;
         self.response_time += more.response_time;
         add_counts(&mut self.timeouts, &more.timeouts);
+        add_counts(&mut self.load_reports, &more.load_reports);
         add_counts(&mut self.opens, &more.opens);
         add_counts(&mut self.closes, &more.closes);
     }

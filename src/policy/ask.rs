@@ -4,6 +4,7 @@
 //! answer names things by index and has been checked against what exists.
 
 use super::ServerIndex;
+use super::measure::{Measure, Reading};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,6 +93,14 @@ pub trait Live: Send + Sync {
     fn queued(&self, server: ServerIndex) -> u32;
     /// Idle connections to it, of all workers.
     fn idle(&self, server: ServerIndex) -> u32;
+    /// How these servers know a measure; `None` if none of them does.
+    fn find(&self, _: &Measure) -> Option<Reading> {
+        None
+    }
+    /// A measure that was found, as it is at `now`; `None` while it is unknown.
+    fn measure(&self, _: ServerIndex, _: Reading, _now: Duration) -> Option<u32> {
+        None
+    }
 }
 
 /// One server, or two in order.

@@ -18,6 +18,7 @@ use crate::decide::reuse::CloseReason;
 use crate::decide::settings::Micros;
 use crate::policy::{Draw, ServerId, ServerIndex, WorkerId};
 use crate::shared::queue::Grants;
+use std::time::Duration;
 
 /// A client that was refused comes again after its time to think, and after this in any case.
 const AFTER_A_REFUSAL: Micros = 1_000;
@@ -297,6 +298,11 @@ impl<'w> Run<'w> {
         let (status, took) = (live.status, self.now - live.sent);
         let server = &live.entry().table.at(index).server;
         server.statistics.of(live.worker).responded(status, took);
+        if let Some(report) = self.machines.model(server.id).reports(server.slots.served()) {
+            let now = Duration::from_micros(self.now);
+            let entry = live.entry().table.at(index);
+            entry.reported(live.worker, report.as_bytes(), now);
+        }
         let server = server.id;
         self.tally.errors += u64::from(status >= 500);
         self.report.answered(self.now - live.came);

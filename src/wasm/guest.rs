@@ -4,6 +4,8 @@
 //! Everything is owned: values are copied in before a call, because a store outlives the request. A mistake that the
 //! guest need not notice is only noted here; the caller finds it after the call and refuses the answer.
 
+use super::granted::Granted;
+use super::measured::Measured;
 use super::ticker::Overdue;
 use crate::policy::{ATTRIBUTES_MAX, Asked, Attached, Edits, Fault, Journal, Level, Live, ServerIndex};
 use std::borrow::Cow;
@@ -30,6 +32,8 @@ pub(super) struct Guest {
     /// Whether this call may edit headers, and how many it declared.
     pub(super) editing: Option<u8>,
     pub(super) noted: Option<(Fault, Cow<'static, str>)>,
+    pub(super) measured: Measured,
+    pub(super) granted: Granted,
     overdue: Option<Overdue>,
     journal: Arc<dyn Journal>,
     live: Option<(Arc<dyn Live>, usize)>,
@@ -50,6 +54,8 @@ impl Guest {
             edits: Edits::default(),
             editing: None,
             noted: None,
+            measured: Measured::default(),
+            granted: Granted::default(),
             overdue: None,
             journal,
             live: None,
@@ -65,6 +71,8 @@ impl Guest {
         self.noted = None;
         self.overdue = None;
         self.editing = None;
+        self.measured.declaring = false;
+        self.granted.begin();
         self.memory.refused = false;
     }
 
@@ -114,6 +122,7 @@ impl Guest {
 
     /// The table that its indices mean from now on.
     pub(super) fn show(&mut self, live: Arc<dyn Live>, servers: usize) {
+        self.measured.follow(&live, servers);
         self.live = Some((live, servers));
     }
 
@@ -228,6 +237,11 @@ impl Request {
     pub(super) fn declare(&mut self, attributes: usize) {
         self.values.clear();
         self.values.resize(attributes, None);
+    }
+
+    /// The time of the call, for who does not tell the guest.
+    pub(super) fn time(&self) -> Duration {
+        self.now
     }
 
     /// The value of an attribute; the error is one that was never declared.

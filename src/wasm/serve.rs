@@ -21,7 +21,7 @@ use super::instance::{Allowance, Cut, Exports, Instance};
 use super::remembered::Remembered;
 use crate::policy::{
     Asked, Edits, Fault, Live, Nth, OFFSETS, Pick, Policy, Preference, Priority, RouteAsked, Routed,
-    ServerIndex, Shown, Standing, Usage, Verdict, Waits,
+    ServerIndex, Shown, Standing, Tally, Usage, Verdict, Waits,
 };
 use std::borrow::Cow;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -40,6 +40,10 @@ const SAMPLED: u32 = 64;
 pub(super) struct Serving {
     instance: Option<Instance>,
     shown: Option<Table>,
+    /// The servers whose measures it reads, if it is shown no table.
+    followed: Option<Shown>,
+    /// What its instances count in, one after the other.
+    tally: Option<Arc<Tally>>,
     rebuilds: Bucket,
     allowance: Allowance,
     mean: Mean,
@@ -70,9 +74,11 @@ impl Serving {
         };
         let mut serving = Serving {
             allowance: placed.allowance(),
+            tally: placed.tally(),
             placed,
             instance: None,
             shown: None,
+            followed: None,
             rebuilds: Bucket::new(rate, burst),
             mean: Mean::default(),
             calls: 0,
@@ -106,6 +112,10 @@ impl Serving {
     #[cold]
     fn revive(&mut self, now: Duration) -> Result<(), Fault> {
         let made = self.placed.instance(now).and_then(|mut instance| {
+            instance.guest().granted.tally.clone_from(&self.tally);
+            if let Some(followed) = &self.followed {
+                follow(&mut instance, followed);
+            }
             self.shown
                 .as_ref()
                 .map_or(Ok(()), |table| show(&mut instance, table, self.allowance, now))?;
@@ -202,6 +212,13 @@ impl Policy for Serving {
             return Ok(());
         };
         show(instance, table, self.allowance, now).map_err(|cut| self.failed(cut, now))
+    }
+
+    fn follow(&mut self, shown: &Shown) {
+        if let Some(instance) = &mut self.instance {
+            follow(instance, shown);
+        }
+        self.followed = Some(shown.clone());
     }
 
     fn pick(&mut self, asked: &Asked<'_>, avoid: Option<ServerIndex>) -> Result<Option<Pick>, Fault> {
@@ -383,6 +400,10 @@ fn columns(columns: &crate::policy::Columns) -> balance_pick::Columns {
         limits: columns.limits.clone(),
         latencies: columns.latencies.clone(),
     }
+}
+
+fn follow(instance: &mut Instance, shown: &Shown) {
+    instance.guest().measured.follow(&shown.live, shown.columns.len());
 }
 
 /// Shows a table to an instance, if it wants to see one.

@@ -18,6 +18,8 @@ mod endings;
 mod forwarding;
 mod limits;
 mod listeners;
+#[cfg(feature = "wasm")]
+mod measuring;
 mod operating;
 #[cfg(feature = "wasm")]
 mod policies;

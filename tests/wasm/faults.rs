@@ -268,6 +268,7 @@ fn plans_that_cannot_be_executed() {
     let view = PlanView {
         now: Duration::ZERO,
         servers: &servers,
+        live: None,
     };
     // No tier at all is an answer: it withdraws the plan before.
     let withdrawn = Plan {

@@ -7,11 +7,13 @@
 mod checking;
 mod engines;
 mod faults;
+mod granting;
 mod guests;
 mod hostile;
 mod isolation;
 mod kit;
 mod loading;
+mod measuring;
 mod operating_system;
 mod quarantine;
 mod reach;

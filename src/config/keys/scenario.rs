@@ -215,6 +215,14 @@ pub(super) const MACHINE: &[Key] = &[
         "It closes a connection after so many responses, and says so in the last.",
     ),
     key(
+        "report",
+        Form::Text("the text of the field, such as `\"TEXT cpu_utilization={load}\"`"),
+        Default::Said("none"),
+        "What it writes in each response about its load (`endpoint-load-metrics`; see `load-report` of a backend). Filled in \
+         are `{in-flight}`, the requests that it has, `{queued}`, those of them that it does not work on yet, and \
+         `{load}`, their number by its capacity.",
+    ),
+    key(
         "refuses",
         Form::Share,
         Default::Said("none"),
@@ -484,6 +492,12 @@ pub(super) const EVENT: &[Key] = &[
         Form::Integer(COUNT),
         Default::Said("as it is"),
         "Another capacity.",
+    ),
+    key(
+        "report",
+        Form::Text("the text of the field, as of a server"),
+        Default::Said("as it is"),
+        "Another report.",
     ),
     key(
         "refuses",

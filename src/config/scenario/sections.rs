@@ -103,6 +103,7 @@ impl Reader<'_> {
             service: span(fields, "service", report),
             capacity: number(fields, "capacity", report),
             closes_after: None,
+            report: fields.text("report", report).map(|text| text.text.to_owned()),
             refuses: fields.share("refuses", report),
             drops: fields.share("drops", report),
             errors: fields.share("errors", report),

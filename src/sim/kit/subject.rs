@@ -143,7 +143,11 @@ impl<'a> Subject<'a> {
 
     /// Shows a table, if it wants to see one.
     pub(super) fn show(&mut self, policy: &mut dyn Policy, scene: &Scene) -> Result<(), Stopped> {
-        if !self.offers().pick {
+        let Offers { pick, measures, .. } = self.offers();
+        if !pick {
+            if !measures.is_empty() {
+                policy.follow(&scene.shown());
+            }
             return Ok(());
         }
         let shown = policy.table(&scene.shown(), self.now);

@@ -232,6 +232,9 @@ fn behaves(said: &spec::Behaviour) -> String {
     if let Some(capacity) = said.capacity {
         say(format!("capacity {capacity}"));
     }
+    if let Some(report) = &said.report {
+        say(format!("reports \"{}\"", report.escape_debug()));
+    }
     let shares = [
         (said.refuses, "refuses"),
         (said.drops, "drops"),
