@@ -6,7 +6,8 @@
 # Needs Debian 12, rustup (for cargo's linker), and root or sudo if a package is missing. See README.md.
 set -eu
 cd "$(dirname "$0")"
-rust_plugins="least-latency header-shard canary own-first tenants tenant-priority"
+rust_plugins="least-latency peak-ewma header-shard own-first least-cost zone-aware canary tenants preconnect"
+rust_plugins+=" tenant-priority adaptive-concurrency"
 c_plugins="header-shard-c"
 
 fail() {
