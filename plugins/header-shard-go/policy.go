@@ -101,5 +101,3 @@ func keyHash(length int32) int32 {
 	}
 	return -1
 }
-
-func main() {}
