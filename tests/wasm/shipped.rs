@@ -41,7 +41,11 @@ fn header_shard() {
 #[test]
 fn header_shard_in_other_languages() {
     for language in ["c", "zig", "as", "wat"] {
-        answers_as_ever(&format!("header-shard-{language}"), "header-shard", picking::script);
+        answers_as_ever(
+            &format!("header-shard-{language}"),
+            "header-shard",
+            picking::script,
+        );
     }
 }
 
