@@ -2,8 +2,7 @@
 // configuration, the same choices; what they mean stands in ../header-shard/src/lib.rs.
 //
 // The shape of a policy in Go: one exported function for each of the contract, named as the canonical ABI names it. What is
-// returned is the place of a record; what is in it must live until the call after it, `cabi_post_…`. The text of a panic
-// is told to the operator, since Forebay reads what Go prints.
+// returned is the place of a record; what is in it must live until the call after it, `cabi_post_…`.
 package main
 
 import "unsafe"

@@ -2,7 +2,7 @@
 configuration, the same choices; what they mean stands in ../header-shard/src/lib.rs.
 
 The shape of a policy in Python: a class for each interface of the contract, named after it. A result is what is returned;
-its error is raised as `Err`. Whatever else is raised ends the call, and its traceback is told to the operator."""
+its error is raised as `Err`. Whatever else is raised ends the call; Python prints its traceback."""
 
 from componentize_py_types import Err
 from settings import Settings
