@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
-# Rebuilds the plugins into a folder; needs no wasm target of rustup, and no network beyond apt and crates.io.
+# Rebuilds the plugins into a folder; needs no wasm target of rustup, and no network beyond apt, crates.io, PyPI and npm.
 #   plugins/rebuild.sh FOLDER           all of them
 #   plugins/rebuild.sh FOLDER NAME…     only these
 #   plugins/rebuild.sh --commit         all of them, over the components that are committed beside the sources
-# Needs Debian 12, rustup (for cargo's linker), and root or sudo if a package is missing. See README.md.
+# Needs Debian 12, rustup (for cargo's linker), root or sudo if a package is missing, and for AssemblyScript, WAT and Zig a
+# `forebay` that packs (FOREBAY names it), python3 and Node 20. See README.md.
 set -eu
 cd "$(dirname "$0")"
 rust_plugins="least-latency peak-ewma header-shard own-first least-cost zone-aware canary tenants preconnect"
 rust_plugins+=" tenant-priority adaptive-concurrency"
 c_plugins="header-shard-c"
+zig_plugins="header-shard-zig"
+as_plugins="header-shard-as"
+wat_plugins="header-shard-wat"
+all="$rust_plugins $c_plugins $zig_plugins $as_plugins $wat_plugins"
 
 fail() {
   printf 'rebuild.sh: %s\n' "$@" >&2
@@ -91,6 +96,25 @@ c() { # FOLDER NAME
     fail "$CLANG did not build $2; clang-22 did. CLANG=… names another."
 }
 
+zig() { # FOLDER NAME
+  local tools=$target/tools/zig
+  if [ -z "${ZIG:-}" ]; then
+    [ -x "$tools/bin/python" ] || python3 -m venv "$tools" || fail "python3 has no venv: apt-get install python3-venv"
+    "$tools/bin/pip" install -q --disable-pip-version-check ziglang==0.17.1 || fail "PyPI did not give ziglang 0.17.1."
+  fi
+  ZIG=${ZIG:-"$tools/bin/python -m ziglang"} "$2/build.sh" "$1/$2.wasm" ||
+    fail "Zig did not build $2; 0.17.1 did. ZIG=… names another."
+}
+
+assemblyscript() { # FOLDER NAME
+  npm install --prefix "$2" --silent --no-audit --no-fund || fail "npm did not give AssemblyScript: see above."
+  "$2/build.sh" "$1/$2.wasm" || fail "AssemblyScript did not build $2: see above."
+}
+
+wat() { # FOLDER NAME
+  "$2/build.sh" "$1/$2.wasm" || fail "forebay did not build $2: see above. FOREBAY=… names it."
+}
+
 rebuild() { # FOLDER NAME…
   local folder=$1 name rust_wanted=()
   shift
@@ -100,6 +124,9 @@ rebuild() { # FOLDER NAME…
   [ ${#rust_wanted[@]} = 0 ] || rust "$folder" "${rust_wanted[@]}"
   for name in "$@"; do
     case " $c_plugins " in *" $name "*) c "$folder" "$name" ;; esac
+    case " $zig_plugins " in *" $name "*) zig "$folder" "$name" ;; esac
+    case " $as_plugins " in *" $name "*) assemblyscript "$folder" "$name" ;; esac
+    case " $wat_plugins " in *" $name "*) wat "$folder" "$name" ;; esac
   done
   for name in "$@"; do
     [ -s "$folder/$name.wasm" ] || fail "$name: no such plugin"
@@ -110,21 +137,21 @@ rebuild() { # FOLDER NAME…
   done
 }
 
-[ $# -ge 1 ] || { sed -n '2,6s/^# //p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,7s/^# //p' "$0"; exit 2; }
 packages
 linkers=$(linkers)
 target=${CARGO_TARGET_DIR:-$PWD/target}
 if [ "$1" = --commit ]; then
   folder=$(mktemp -d)
   # shellcheck disable=SC2086
-  rebuild "$folder" $rust_plugins $c_plugins
-  for name in $rust_plugins $c_plugins; do cp "$folder/$name.wasm" "$name/$name.wasm"; done
+  rebuild "$folder" $all
+  for name in $all; do cp "$folder/$name.wasm" "$name/$name.wasm"; done
   rm -r "$folder"
 else
   mkdir -p "$1"
   folder=$(cd "$1" && pwd)
   shift
   # shellcheck disable=SC2086
-  [ $# -ge 1 ] || set -- $rust_plugins $c_plugins
+  [ $# -ge 1 ] || set -- $all
   rebuild "$folder" "$@"
 fi

@@ -73,7 +73,7 @@ fn unreadable(error: &anyhow::Error) -> ExitCode {
 }
 
 /// JSON text, or what a file says.
-fn read_config(text: &str) -> anyhow::Result<Value> {
+pub(super) fn read_config(text: &str) -> anyhow::Result<Value> {
     let (text, place) = match text.trim_start().starts_with('{') {
         true => (text.to_owned(), "--config".to_owned()),
         false => {
@@ -122,16 +122,16 @@ fn check(file: &Path, config: &Value, effort: &Effort) -> anyhow::Result<Result<
     })
 }
 
-/// What the component is told. Whatever its configuration names is there for a route to choose.
 /// Its author may look at it with everything granted.
-fn granted() -> Limits {
+pub(super) fn granted() -> Limits {
     Limits {
         grants: Grants::ALL,
         ..Limits::default()
     }
 }
 
-fn setup(config: &Value) -> Setup {
+/// What the component is told. Whatever its configuration names is there for a route to choose.
+pub(super) fn setup(config: &Value) -> Setup {
     let mut names: BTreeSet<String> = NAMES.map(str::to_owned).into();
     texts(config, &mut names);
     let names: Vec<String> = names.into_iter().collect();
@@ -221,7 +221,7 @@ impl Checked {
 
 /// Keeps the first detail of each kind of fault. What a guest logs is for operators.
 #[derive(Default)]
-struct Notes(Mutex<BTreeMap<Fault, String>>);
+pub(super) struct Notes(Mutex<BTreeMap<Fault, String>>);
 
 impl Journal for Notes {
     fn said(&self, _: &Attached, _: Level, _: &str) {}

@@ -6,6 +6,7 @@ pub mod ctl;
 pub mod demo;
 #[cfg(feature = "wasm")]
 mod kit;
+mod measure;
 #[cfg(feature = "wasm")]
 pub mod plugin;
 #[cfg(feature = "wasm")]

@@ -1,7 +1,7 @@
-//! `forebay plugin`: what an author of policies needs: look at a component, check how it behaves, pack a core
-//! module into one.
+//! `forebay plugin`: what an author of policies needs: look at a component, check how it behaves, measure what it costs,
+//! pack a core module into one.
 
-use super::{kit, policies};
+use super::{kit, measure, policies};
 use crate::wasm::{self, From, Inspection, Text};
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
@@ -27,6 +27,8 @@ enum Command {
     ///
     /// Exit codes: 0 nothing FAILED, 1 something did, 2 a file cannot be read.
     Check(kit::CheckArgs),
+    /// Tell what components cost on this machine: size, time to load, memory of an instance, time of each call
+    Measure(measure::MeasureArgs),
     /// Pack a core module into a component, with an adapter that answers WASI preview 1 and reaches nothing
     Build {
         /// The core module, binary or as text (.wat)
@@ -59,6 +61,7 @@ pub fn run(args: &PluginArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         Command::Inspect { files } => inspect(files),
         Command::Check(args) => kit::run(args),
+        Command::Measure(args) => measure::run(args).map(|()| ExitCode::SUCCESS),
         Command::Build {
             module,
             output,

@@ -70,8 +70,14 @@ fn header_shard() {
 
 /// Choice by choice as the one in Rust: the snapshot is the same.
 #[test]
-fn header_shard_in_c() {
-    answers_as_ever("header-shard-c", "header-shard", picking::script);
+fn header_shard_in_other_languages() {
+    for language in ["c", "zig", "as", "wat"] {
+        answers_as_ever(
+            &format!("header-shard-{language}"),
+            "header-shard",
+            picking::script,
+        );
+    }
 }
 
 #[test]

@@ -1,0 +1,3 @@
+module header-shard
+
+go 1.24
