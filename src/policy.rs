@@ -11,23 +11,29 @@
 //! | `plan` | what is asked while none does: a table that the core executes |
 //! | `reuse` | what is asked about connections, for one request and for one server |
 //! | `queue` | what is asked about a request that is about to wait |
+//! | `measure` | what may be read of servers beyond that |
+//! | `granted` | what a policy has only where the operator grants it |
 //! | `fault` | why an answer was not used |
 
 mod ask;
 mod attach;
 mod fault;
+mod granted;
+mod measure;
 mod plan;
 mod queue;
 mod reuse;
 
 pub use ask::{
-    Asked, Change, Columns, Edit, Edits, Live, Message, Pick, RouteAsked, Routed, Shown, State, Target,
+    Asked, Change, Columns, Edit, Edits, Given, Live, Message, Pick, RouteAsked, Routed, Shown, State, Target,
 };
 pub use attach::{
     ATTRIBUTES_MAX, Attached, Attachment, Attribute, Fuel, HEADERS_MAX, Journal, Level, Nth, Offers, Planner,
     Policy, Setup, Usage, is_token,
 };
 pub use fault::{Fate, Fault};
+pub use granted::{Grant, Grants, Keeper, NUMBERS_MAX, Number, NumberKind, STORE_MAX, Tally, is_number_name};
+pub use measure::{MEASURES_MAX, Measure, REPORT_NAME_MAX, Reading, Windowed};
 pub use plan::{
     LIFETIME_MAX, MEMBER_WEIGHT_MAX, Member, Plan, PlanServer, PlanView, Selector, Spill, TIERS_MAX, Tier,
 };

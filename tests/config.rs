@@ -210,6 +210,8 @@ balance = { policy = "least-latency" }
 reuse-policy = "least-latency"
 queue-policy = "least-latency"
 reuse-override = "allow"
+load-report = "pass"
+load-report-max-age = "2500ms"
 servers = [{ name = "a", address = "127.0.0.1:1", tags = { zone = "eu", rack = "7" } }, "127.0.0.1:2"]
 [policy.canary]
 component = "canary.wasm"
@@ -222,6 +224,7 @@ deadline = "5ms"
 mean-max = "50us"
 memory-max = "1MiB"
 interval = "250ms"
+grants = ["store", "counters"]
 config.window = "5s"
 config.nested = { "a b" = [1, -2, 0x10, 1.5, 1e3, true, "\u0001\"é"], empty = {}, none = [], day = 1979-05-27 }
 "#;

@@ -242,6 +242,7 @@ fn process_object(process: &Process) -> Value {
             "failed": process.log.failed,
         },
         "messages_dropped": process.messages_dropped,
+        "policies_replaced": process.policies_replaced,
     })
 }
 
@@ -291,6 +292,7 @@ fn policy_object(policy: &Policy) -> Value {
         "name": policy.name,
         "attachment": policy.attachment,
         "calls": policy.calls,
+        "remembered": policy.remembered,
         "abstained": policy.abstained,
         "unusable": policy.unusable,
         "rejected": policy.rejected,

@@ -1,7 +1,7 @@
 //! `forebay plugin check`: asks components whatever they answer, in situations that are the same for all, and tells what
 //! was found. What is looked for stands in [`crate::sim::kit`].
 
-use crate::policy::{Attached, Attachment, Fault, Journal, Level, Setup};
+use crate::policy::{Attached, Attachment, Fault, Grants, Journal, Level, Setup};
 use crate::sim::kit::{self, Effort, Finding, Report, Verdict};
 use crate::wasm::{Host, Limits, LoadError, Mode, Settings};
 use anyhow::Context;
@@ -106,7 +106,7 @@ fn check(file: &Path, config: &Value, effort: &Effort) -> anyhow::Result<Result<
     let host = Host::new(&settings, notes.clone())?;
     let attached = host
         .load(file, None)
-        .and_then(|loaded| loaded.attach(&setup(config), Limits::default(), Duration::ZERO));
+        .and_then(|loaded| loaded.attach(&setup(config), granted(), Duration::ZERO));
     Ok(match attached {
         Ok(attachment) => {
             let report = kit::check(&*attachment, effort);
@@ -120,6 +120,14 @@ fn check(file: &Path, config: &Value, effort: &Effort) -> anyhow::Result<Result<
         Err(error @ LoadError::Read { .. }) => Err(error),
         Err(refusal) => Ok(Checked::refused(&refusal)),
     })
+}
+
+/// Its author may look at it with everything granted.
+pub(super) fn granted() -> Limits {
+    Limits {
+        grants: Grants::ALL,
+        ..Limits::default()
+    }
 }
 
 /// What the component is told. Whatever its configuration names is there for a route to choose.

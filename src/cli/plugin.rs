@@ -124,10 +124,14 @@ fn shown(file: &str, found: &Inspection) -> String {
     for import in &found.imports {
         let from = match import.from {
             From::Contract => "",
+            From::Granted(_) => " (if it is granted)",
             From::ClosedWasi => " (closed: reaches nothing)",
             From::Nobody => " (refused: nobody answers it)",
         };
         let _ = writeln!(text, "  imports   {}{from}", import.name);
+    }
+    if let Some(grants) = found.grants() {
+        let _ = writeln!(text, "  needs     {grants} in [policy.NAME]");
     }
     let _ = match &found.refusal {
         Some(refusal) => writeln!(text, "  refused   {refusal}"),

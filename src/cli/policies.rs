@@ -3,7 +3,7 @@
 use crate::config::model;
 use crate::control::{Loader, Told};
 use crate::observe::messages::{self, Messages};
-use crate::policy::{Attachment, Journal, Setup};
+use crate::policy::{Attachment, Journal, Keeper, Setup};
 use crate::wasm::{Digest, Host, Limits, LoadError, Mode, Settings};
 use parking_lot::Mutex;
 use std::path::Path;
@@ -96,7 +96,12 @@ impl Loader for Components {
         Ok(*Digest::of(&bytes).bytes())
     }
 
-    fn load(&self, policy: &model::Policy, setup: &Setup) -> Result<Arc<dyn Attachment>, String> {
+    fn load(
+        &self,
+        policy: &model::Policy,
+        setup: &Setup,
+        keeper: &Arc<dyn Keeper>,
+    ) -> Result<Arc<dyn Attachment>, String> {
         let pinned = policy.sha256.map(Digest::new);
         let loaded = self
             .host()?
@@ -106,10 +111,11 @@ impl Loader for Components {
             deadline: policy.deadline,
             mean_max: Some(policy.mean_max),
             memory_max: policy.memory_max,
+            grants: policy.grants,
             ..Limits::default()
         };
         loaded
-            .attach(setup, limits, self.epoch.elapsed())
+            .attach_kept(setup, limits, Some(keeper.clone()), self.epoch.elapsed())
             .map_err(|error| error.to_string())
     }
 }

@@ -7,7 +7,7 @@ use super::errors::{At, Class, Problem, Report};
 use super::headers::edits;
 use super::keys::Section;
 use super::limits::{self, Given};
-use super::model::{Address, Backend, Server, ServerTimeouts};
+use super::model::{Address, Backend, LoadReport, LoadReports, Server, ServerTimeouts};
 use super::names::Policies;
 use super::persist;
 use super::pool;
@@ -69,6 +69,7 @@ fn backend(
         slow_start: fields.given_duration("slowstart", report),
         prefer_last_server: fields.flag("prefer-last-server", report),
         cookie,
+        load_report: load_reports(fields, report),
         servers,
         request_edits: edits("request-headers", fields, report),
         response_edits: edits("response-headers", fields, report),
@@ -84,6 +85,32 @@ fn timeouts(fields: &Fields<'_>, report: &mut Report) -> ServerTimeouts {
         connect,
         inactivity,
         queue,
+    }
+}
+
+fn load_reports(fields: &Fields<'_>, report: &mut Report) -> LoadReports {
+    let passing = fields.raw("load-report").and_then(|value| match value.get_ref() {
+        DeValue::Boolean(false) => None,
+        DeValue::Boolean(true) => Some(LoadReport::Taken),
+        DeValue::String(word) if word == "pass" => Some(LoadReport::Passed),
+        other => {
+            let found = match other {
+                DeValue::String(word) => format!("`load-report` is \"{}\"", word.escape_debug()),
+                other => format!("`load-report` is {}", kind(other)),
+            };
+            report.wrong(value.span(), found, "expected `true`, `false` or \"pass\"", "");
+            None
+        }
+    });
+    if let (None, Some(at)) = (passing, fields.key_at("load-report-max-age"))
+        && !fields.has("load-report")
+    {
+        let problem = Problem::new(Class::Warning, at, "`load-report-max-age` has no effect here");
+        report.push(problem.expected("without `load-report` nothing is read of what servers report"));
+    }
+    LoadReports {
+        passing,
+        age_max: fields.duration("load-report-max-age", report),
     }
 }
 

@@ -182,6 +182,11 @@ pub const POLICY_MEAN_RANGE: RangeInclusive<Duration> = Duration::from_micros(1)
 pub const POLICY_MEMORY_MAX: u64 = 16 * KIB * KIB;
 /// What a policy's `memory-max` may be: one page of WebAssembly to what a slot of the pool holds.
 pub const POLICY_MEMORY_RANGE: RangeInclusive<u64> = 64 * KIB..=64 * KIB * KIB;
+/// How long a load report of a server counts.
+pub const LOAD_REPORT_AGE: Duration = Duration::from_secs(10);
+/// What `load-report-max-age` may be.
+pub const LOAD_REPORT_AGE_RANGE: RangeInclusive<Duration> =
+    Duration::from_millis(1)..=Duration::from_secs(3_600);
 /// Time between two questions for a plan.
 pub const POLICY_INTERVAL: Duration = Duration::from_secs(1);
 /// What a policy's `interval` may be: at most one plan in 50 ms.

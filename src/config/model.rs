@@ -10,8 +10,10 @@ pub use crate::decide::exchange::{Redispatch, RetryOn};
 pub use crate::decide::persist::SameSite;
 pub use crate::decide::reuse::{KeepRule, Mode, Override, Sharing};
 use crate::decide::route::{Action, RouteTable};
+pub use crate::decide::settings::LoadReport;
 use crate::decide::template::Template;
 pub use crate::net::Address;
+pub use crate::policy::Grants;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -218,6 +220,8 @@ pub struct Backend {
     pub prefer_last_server: bool,
     /// The cookie that names a server, if one is inserted.
     pub cookie: Option<Cookie>,
+    /// What becomes of the load that servers report.
+    pub load_report: LoadReports,
     /// Servers in file order, at least one, names unique.
     pub servers: Vec<Server>,
     /// Edits of requests to this backend, after those of the route.
@@ -326,6 +330,15 @@ pub struct Attempts {
     pub budget: Option<Budget>,
 }
 
+/// The load that servers report about themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadReports {
+    /// What becomes of it; `None` where it is not looked for (`load-report`).
+    pub passing: Option<LoadReport>,
+    /// How long it counts (`load-report-max-age`).
+    pub age_max: Duration,
+}
+
 /// What a server takes at a time, and how many wait for it alone; `None` for no limit, or none that moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerLimits {
@@ -392,6 +405,8 @@ pub struct Policy {
     pub memory_max: usize,
     /// Time between two questions for a plan.
     pub interval: Duration,
+    /// What it may have beyond what every policy has.
+    pub grants: Grants,
     /// The digest that the component must have, if one is given.
     pub sha256: Option<[u8; 32]>,
 }

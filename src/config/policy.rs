@@ -2,11 +2,12 @@
 
 use super::balance::native;
 use super::errors::{Class, Problem, Report};
-use super::model::{FilePath, OnFault, Policy};
+use super::model::{FilePath, Grants, OnFault, Policy};
 use super::read::{Fields, Text, Value};
 use super::units::show_duration;
-use super::words::{check_name, kind};
-use super::{defaults, units};
+use super::words::{check_name, did_you_mean, kind};
+use super::{defaults, keys, units};
+use crate::policy::Grant;
 use serde_json::Value as Json;
 use std::path::Path;
 use std::time::Duration;
@@ -44,8 +45,30 @@ fn policy(name: &Text<'_>, fields: &Fields<'_>, folder: &Path, report: &mut Repo
         mean_max: mean(fields, deadline, report),
         memory_max: fields.size("memory-max", report) as usize,
         interval: fields.duration("interval", report),
+        grants: grants(fields, report),
         sha256: digest(fields, report),
     }
+}
+
+/// A word that is no grant is reported with those that are.
+fn grants(fields: &Fields<'_>, report: &mut Report) -> Grants {
+    let words = fields.texts("grants", report);
+    let known = words.iter().filter_map(|word| {
+        let grant = Grant::parse(word.text);
+        if grant.is_none() {
+            let words = Grant::ALL.map(|grant| format!("\"{}\"", grant.word()));
+            let found = format!("`grants` holds \"{}\"", word.text.escape_debug());
+            let near = did_you_mean(keys::nearest(word.text, Grant::ALL.map(Grant::word)), "\"");
+            report.wrong(
+                word.at.clone(),
+                found,
+                format!("expected {}", words.join(" or ")),
+                near,
+            );
+        }
+        grant
+    });
+    known.collect()
 }
 
 /// The path under that key.

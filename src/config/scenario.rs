@@ -194,6 +194,7 @@ mod tests {
             latency-p50 = "1s"
             latency-p99 = "1s"
             reuse = "0%"
+            most-reuse = "100%"
             failed = 10
             fallbacks = 0
             moved-keys = "100%"
@@ -202,5 +203,35 @@ mod tests {
         assert_eq!(scenario.events[0].behaviour.down, Some(true));
         assert_eq!(scenario.machines[0].behaviour.down, Some(false));
         assert_eq!(scenario.traffic.len(), 3);
+    }
+
+    /// A server that comes with a reload can be named from the beginning; one that never comes cannot.
+    #[test]
+    fn servers_of_later_configurations_are_known() {
+        let text = |server: &str| {
+            format!(
+                r#"
+                [scenario]
+                about = "A fifth one comes."
+                duration = "2s"
+                [backend.cache]
+                servers = ["c[1-4]"]
+                [[server]]
+                service = "1ms"
+                [[traffic]]
+                clients = 1
+                think = "1ms"
+                [[event]]
+                at = "1s"
+                config = "after/five-caches.toml"
+                [expect]
+                share = {{ "{server}" = "0%..100%" }}
+                "#
+            )
+        };
+        let read = |server| parse(&text(server), "examples/scenarios/any.toml", &[]);
+        assert!(read("cache/c5").is_ok());
+        let errors = read("cache/c6").unwrap_err().to_string();
+        assert!(errors.contains("no server is called \"cache/c6\""), "{errors}");
     }
 }

@@ -7,8 +7,8 @@
 use super::defaults;
 use super::model::{
     self, Affinity, Attempts, Backend, Balance, Config, Forwarded, HashBalance, HashKey, KeepRule, KeyOf,
-    Listen, LogFormat, LogTarget, Mapping, Mode, OnFault, Otherwise, Override, Policy, PolicyRef, Pool,
-    Process, Redispatch, Server, Sharing,
+    Listen, LoadReport, LogFormat, LogTarget, Mapping, Mode, OnFault, Otherwise, Override, Policy, PolicyRef,
+    Pool, Process, Redispatch, Server, Sharing,
 };
 use super::units::{show_duration, show_offset, show_share, show_size};
 use crate::decide::edit::{Edit, Edits};
@@ -232,6 +232,15 @@ fn backend(backend: &Backend, policies: &[Policy], out: &mut Lines) {
     out.duration("timeout-server", backend.timeouts.inactivity);
     out.duration("timeout-queue", backend.timeouts.queue);
     out.maybe("queue-policy", backend.queue_policy.map(named), "none");
+    out.value(
+        "load-report",
+        match backend.load_report.passing {
+            None => "false",
+            Some(LoadReport::Taken) => "true",
+            Some(LoadReport::Passed) => "\"pass\"",
+        },
+    );
+    out.duration("load-report-max-age", backend.load_report.age_max);
     out.edits(&backend.request_edits, &backend.response_edits);
     out.line("servers = [");
     for server in &backend.servers {
@@ -394,6 +403,12 @@ fn policy(policy: &Policy, out: &mut Lines) {
     out.duration("mean-max", policy.mean_max);
     out.size("memory-max", policy.memory_max);
     out.duration("interval", policy.interval);
+    let grants: Vec<String> = policy.grants.iter().map(|grant| quote(grant.word())).collect();
+    out.maybe(
+        "grants",
+        (!grants.is_empty()).then(|| list(grants.into_iter())),
+        "none",
+    );
     let digest = |digest: &[u8; 32]| {
         digest
             .iter()

@@ -5,6 +5,8 @@
 //! the publication, and a reload that fails changes nothing.
 
 mod desk;
+mod kept;
+mod loads;
 mod planning;
 mod policies;
 mod publish;

@@ -7,18 +7,21 @@
 //! and nobody else.
 
 mod readings;
+mod windows;
 
 use super::Control;
 use super::registry::News;
 use crate::config::{Config, model};
 use crate::decide::reuse::Wishes;
 use crate::net::{Address, Connection};
-use crate::policy::{Fault, Plan, PlanView, Planner, PoolWish, ServerId, Usage, WorkerId};
+use crate::policy::{Fault, Live, Plan, PlanView, Planner, PoolWish, ServerId, Usage, WorkerId};
 use crate::shared::generation::{AttachedPolicy, Generation};
+use crate::shared::table::BackendTable;
 use readings::Readings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use windows::Windows;
 
 /// The shortest time between two publications of plans (DESIGN §4).
 pub(super) const PUBLICATION_MIN: Duration = Duration::from_millis(50);
@@ -37,6 +40,7 @@ pub(super) struct Seats {
     epoch: Instant,
     /// By backend, and by what the policy is asked.
     seats: BTreeMap<Place, Seat>,
+    windows: Windows,
 }
 
 /// A backend's name, and what its policy is asked.
@@ -130,13 +134,23 @@ impl Seats {
         Seats {
             epoch,
             seats: BTreeMap::new(),
+            windows: Windows::default(),
         }
     }
 
     /// Asks whoever is due; tells what is new, and when to come again.
-    pub(super) fn turn<C, A>(&mut self, planned: &impl Planned<C, A>, now: Instant) -> (Vec<News>, Instant) {
-        self.take(planners(&planned.generation()), now);
+    pub(super) fn turn<C, A>(&mut self, planned: &impl Planned<C, A>, now: Instant) -> (Vec<News>, Instant)
+    where
+        BackendTable<C>: Live + 'static,
+    {
+        let generation = planned.generation();
+        self.take(planners(&generation), now);
         let mut next = now + Duration::from_secs(3600);
+        // Before anybody is asked: plans are made from the latest.
+        next = self
+            .windows
+            .turn(&generation, now)
+            .map_or(next, |look| look.min(next));
         let mut all = Vec::new();
         for ((backend, asked), seat) in &mut self.seats {
             all.extend(seat.turn(planned, backend, *asked, now, self.epoch));
@@ -175,7 +189,10 @@ impl Seat {
         asked: Asked,
         now: Instant,
         epoch: Instant,
-    ) -> Option<News> {
+    ) -> Option<News>
+    where
+        BackendTable<C>: Live + 'static,
+    {
         let (mut plan, mut wishes) = (None, None);
         let changed = planned.servers_generation(backend);
         let due = self.next <= now || changed != self.shown;
@@ -224,7 +241,10 @@ impl Seat {
         backend: &str,
         asked: Asked,
         now: Duration,
-    ) -> Answers {
+    ) -> Answers
+    where
+        BackendTable<C>: Live + 'static,
+    {
         let offers = self.attached.attachment.offers();
         let for_plan = offers.plan && asked != Asked::Connections;
         let for_wishes = offers.reuse_plan && asked != Asked::Servers;
@@ -245,9 +265,11 @@ impl Seat {
         let tags = planned.tags(backend);
         let tags: Vec<Vec<(&str, &str)>> = tags.iter().map(|tags| lend(tags)).collect();
         let servers = self.readings.take(entry, &tags);
+        let live: Arc<dyn Live> = entry.table.clone();
         let view = PlanView {
             now,
             servers: &servers,
+            live: Some(&live),
         };
         let mut answers = Answers::default();
         let Some(planner) = &mut self.planner else {

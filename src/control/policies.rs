@@ -10,9 +10,10 @@
 //! locked     not      locked                                               locked; dropped by the planner thread
 //! ```
 
+use super::kept::Kept;
 use crate::config::{Config, model};
 use crate::observe::messages::{self, Messages};
-use crate::policy::{Attached, Attachment, Fault, Journal, Level, Offers, Setup};
+use crate::policy::{Attached, Attachment, Fault, Journal, Keeper, Level, Offers, Setup};
 use crate::shared::generation::{AttachedPolicy, OnFault};
 use crate::shared::statistics::{PerWorker, PolicyStatistics};
 use std::collections::BTreeMap;
@@ -27,11 +28,16 @@ pub trait Loader: Send + Sync {
     /// The file cannot be read; the message names it.
     fn digest(&self, policy: &model::Policy) -> Result<[u8; 32], String>;
 
-    /// Loads a policy for one place, checks it and has it configure itself.
+    /// Loads a policy for one place, checks it and has it configure itself. What it is granted is with `keeper`.
     ///
     /// # Errors
     /// What is wrong, where, and what to do, on one or more lines.
-    fn load(&self, policy: &model::Policy, setup: &Setup) -> Result<Arc<dyn Attachment>, String>;
+    fn load(
+        &self,
+        policy: &model::Policy,
+        setup: &Setup,
+        keeper: &Arc<dyn Keeper>,
+    ) -> Result<Arc<dyn Attachment>, String>;
 }
 
 /// A place of a policy: its name, and that of the backend or listener.
@@ -56,6 +62,8 @@ pub(super) struct Policies {
 
 struct Known {
     statistics: Arc<PerWorker<PolicyStatistics>>,
+    /// What is kept for it as long as it is there.
+    kept: Arc<Kept>,
     loaded: Option<Arc<Loaded>>,
 }
 
@@ -73,6 +81,7 @@ pub(super) struct Wanted {
     setup: Setup,
     uses: Uses,
     statistics: Arc<PerWorker<PolicyStatistics>>,
+    kept: Arc<Kept>,
     now: Option<Arc<Loaded>>,
 }
 
@@ -143,6 +152,7 @@ impl Policies {
             let known = self.known.entry(place.clone()).or_insert_with(|| Known {
                 // One shard more: the control thread asks for plans.
                 statistics: Arc::new(PerWorker::new(workers + 1, PolicyStatistics::default)),
+                kept: Arc::default(),
                 loaded: None,
             });
             Wanted {
@@ -151,6 +161,7 @@ impl Policies {
                 setup: setup(config, policy, kind, at),
                 uses,
                 statistics: known.statistics.clone(),
+                kept: known.kept.clone(),
                 now: known.loaded.clone(),
             }
         });
@@ -165,6 +176,10 @@ impl Policies {
         for (place, known) in &mut self.known {
             let next = loaded.remove(place).flatten();
             let former = std::mem::replace(&mut known.loaded, next);
+            if former.is_some() && known.loaded.is_none() {
+                // It is forgotten with the last generation; who holds the former one still writes to nobody.
+                known.kept = Arc::default();
+            }
             let same = |one: &Arc<Loaded>, other: &Arc<Loaded>| Arc::ptr_eq(&one.attached, &other.attached);
             if let (Some(now), Some(before)) = (&known.loaded, &former)
                 && same(now, before)
@@ -188,6 +203,11 @@ impl Policies {
         (freed, !self.retired.is_empty())
     }
 
+    /// How many were replaced and are not freed yet.
+    pub(super) fn replaced(&self) -> u64 {
+        self.retired.len() as u64
+    }
+
     /// The policy at a place, if it could be loaded.
     pub(super) fn at(&self, policy: &str, kind: Kind, place: &str) -> Option<Arc<AttachedPolicy>> {
         let known = self.known.get(&(policy.to_owned(), kind, place.to_owned()))?;
@@ -196,8 +216,15 @@ impl Policies {
 
     /// Every policy at work: its name, its place, and itself.
     pub(super) fn at_work(&self) -> impl Iterator<Item = (&str, &str, &Arc<AttachedPolicy>)> {
+        self.with_kept()
+            .map(|(policy, place, attached, _)| (policy, place, attached))
+    }
+
+    /// The same with what is kept for it.
+    pub(super) fn with_kept(&self) -> impl Iterator<Item = (&str, &str, &Arc<AttachedPolicy>, &Kept)> {
         self.known.iter().filter_map(|((policy, _, place), known)| {
-            Some((policy.as_str(), place.as_str(), &known.loaded.as_ref()?.attached))
+            let attached = &known.loaded.as_ref()?.attached;
+            Some((policy.as_str(), place.as_str(), attached, &*known.kept))
         })
     }
 }
@@ -218,9 +245,10 @@ impl Wanted {
         if let Some(loaded) = self.now.as_ref().filter(same) {
             return Ok(loaded.clone());
         }
+        let keeper: Arc<dyn Keeper> = Arc::<Kept>::clone(&self.kept);
         let attached = Arc::new(AttachedPolicy {
             name: self.settings.name.as_str().into(),
-            attachment: loader.load(&self.settings, &self.setup)?,
+            attachment: loader.load(&self.settings, &self.setup, &keeper)?,
             statistics: self.statistics.clone(),
             on_fault: match self.settings.on_fault {
                 model::OnFault::Fallback => OnFault::Fallback,

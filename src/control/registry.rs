@@ -4,6 +4,7 @@
 //! state stay with the id over every reload. What a reload builds is a generation: a view of these with the settings
 //! of the day. Ids of what is gone are kept for its return: names come back.
 
+use super::loads::Loads;
 use super::policies::{Kind, Policies};
 use super::ramps::Ramps;
 use super::settings;
@@ -57,6 +58,8 @@ struct KnownBackend<C> {
     latencies: BTreeMap<String, i32>,
     /// The tag `zone` of each server, in the table's order.
     zones: Vec<String>,
+    /// What its servers report.
+    loads: Loads,
 }
 
 /// What an operator has decided about a server, instead of the configuration.
@@ -232,7 +235,16 @@ where
                 wishes: BTreeMap::new(),
                 latencies: BTreeMap::new(),
                 zones: Vec::new(),
+                loads: Loads::default(),
             });
+        let at_backend = |policy| policies.at(&config.policy(policy).name, Kind::Backend, &backend.name);
+        let attached = backend.policy.and_then(at_backend);
+        let reuse_policy = backend.reuse_policy.and_then(at_backend);
+        let queue_policy = backend.queue_policy.and_then(at_backend);
+        let everybody = [&attached, &reuse_policy, &queue_policy];
+        known
+            .loads
+            .want(backend.load_report, everybody.into_iter().flatten());
         let mut entries = Vec::with_capacity(backend.servers.len());
         for server in &backend.servers {
             let id = ServerId(self.servers);
@@ -256,6 +268,7 @@ where
                 role: settings::role(server, backend),
                 ramp: self.ramps.of(object.id),
                 key: settings::hash_key(server, &backend.balance),
+                load: known.loads.of(object.id),
                 ..Entry::new(object.clone())
             });
         }
@@ -264,8 +277,6 @@ where
             Some(former) => former.next(algorithm, entries),
             None => BackendTable::first(known.id, &backend.name, algorithm, entries),
         };
-        let at_backend = |policy| policies.at(&config.policy(policy).name, Kind::Backend, &backend.name);
-        let attached = backend.policy.and_then(at_backend);
         let is_planner = |planner: &Arc<AttachedPolicy>| {
             let now = attached.as_ref();
             now.is_some_and(|attached| Arc::ptr_eq(attached, planner))
@@ -283,8 +294,6 @@ where
         {
             table = table.planned(plan);
         }
-        let reuse_policy = backend.reuse_policy.and_then(at_backend);
-        let queue_policy = backend.queue_policy.and_then(at_backend);
         if !reuse_policy
             .as_ref()
             .is_some_and(|attached| attached.attachment.offers().reuse_plan)
@@ -297,6 +306,9 @@ where
         known.servers_generation += 1;
         known.table = Some(table.clone());
         known.zones = backend.servers.iter().map(zone).collect();
+        let reads = |policy: &Arc<AttachedPolicy>| !policy.attachment.offers().measures.is_empty();
+        let mut followers = reuse_policy.iter().chain(&queue_policy);
+        let followed = followers.any(reads).then(|| known.shown(&table));
         let policy = attached.map(|attached| BackendPolicy {
             attached,
             shown: known.shown(&table),
@@ -306,6 +318,7 @@ where
             policy,
             reuse_policy,
             queue_policy,
+            followed,
             planned_figures,
             statistics,
             table,

@@ -77,6 +77,7 @@ pub(super) fn backend(backend: &model::Backend) -> BackendSettings {
             redispatch: backend.attempts.redispatch,
         },
         budget: backend.attempts.budget,
+        load_report: backend.load_report.passing,
         request_edits: backend.request_edits.clone(),
         response_edits: backend.response_edits.clone(),
     }

@@ -1,6 +1,7 @@
 //! Sums the workers' shards into one picture for metrics, commands and the demo.
 
 use super::Control;
+use super::kept::Kept;
 use crate::decide::balance::Algorithm;
 use crate::decide::cause::Cause;
 use crate::decide::reuse::{CloseReason, OpenReason};
@@ -10,7 +11,7 @@ use crate::observe::snapshot::{
     StatusClasses, Worker,
 };
 
-use crate::policy::Fault;
+use crate::policy::{Fault, NumberKind};
 use crate::shared::generation::AttachedPolicy;
 use crate::shared::generation::{BackendEntry, ListenerEntry};
 use crate::shared::statistics::{
@@ -32,7 +33,7 @@ impl Control {
         });
         let loads: Vec<u64> = self.process.loads().map(|(_, load)| u64::from(load)).collect();
         Snapshot {
-            process: self.process_numbers(generation.number),
+            process: self.process_numbers(generation.number, state.policies.replaced()),
             workers: self
                 .statistics
                 .iter()
@@ -41,11 +42,11 @@ impl Control {
                 .collect(),
             listeners: listeners.collect(),
             backends: generation.backends.iter().map(backend).collect(),
-            policies: state.policies.at_work().map(policy).collect(),
+            policies: state.policies.with_kept().map(policy).collect(),
         }
     }
 
-    fn process_numbers(&self, generation: u64) -> Process {
+    fn process_numbers(&self, generation: u64, policies_replaced: u64) -> Process {
         let log = self.log.lock();
         Process {
             version: env!("CARGO_PKG_VERSION"),
@@ -59,6 +60,7 @@ impl Control {
             descriptor_limit: u64::from(self.process.descriptor_limit()),
             log: log.as_ref().map_or_else(LogCounts::default, |log| log.counts()),
             messages_dropped: self.messages.dropped(),
+            policies_replaced,
         }
     }
 }
@@ -137,12 +139,18 @@ fn backend(entry: &BackendEntry<Connection, Address>) -> Backend {
     }
 }
 
-fn policy((name, place, attached): (&str, &str, &Arc<AttachedPolicy>)) -> Policy {
+fn policy((name, place, attached, kept): (&str, &str, &Arc<AttachedPolicy>, &Kept)) -> Policy {
     let all = &attached.statistics;
+    let numbers = kept.read();
+    let of_kind = |kind| {
+        let named = numbers.iter().filter(move |(number, _)| number.kind == kind);
+        named.map(|(number, value)| (number.name.to_string(), *value))
+    };
     Policy {
         name: name.to_owned(),
         attachment: place.to_owned(),
         calls: all.sum(|own| own.calls.read()),
+        remembered: all.sum(|own| own.remembered.read()),
         abstained: all.sum(|own| own.abstained.read()),
         unusable: all.sum(|own| own.unusable.read()),
         rejected: all.sum(|own| own.rejected.read()),
@@ -153,6 +161,10 @@ fn policy((name, place, attached): (&str, &str, &Arc<AttachedPolicy>)) -> Policy
                 total: all.sum(|own| own.faults[fault.index()].read()),
             })
             .collect(),
+        counters: of_kind(NumberKind::Counter)
+            .map(|(name, total)| (name, total as u64)) // it was never below zero
+            .collect(),
+        gauges: of_kind(NumberKind::Gauge).collect(),
     }
 }
 
@@ -213,6 +225,10 @@ fn totals(all: &PerWorker<ServerStatistics>) -> ServerTotals {
         redispatches: sum(|own| &own.redispatches),
         responses: classes(|class| all.sum(|own| own.responses.read(class))),
         response_errors: sum(|own| &own.response_errors),
+        load_reports: load_reports(
+            sum(|own| &own.load_reports),
+            sum(|own| &own.load_reports_malformed),
+        ),
         bytes_in: sum(|own| &own.bytes_in),
         bytes_out: sum(|own| &own.bytes_out),
         timed_responses: sum(|own| &own.timed_responses),
@@ -233,6 +249,14 @@ fn totals(all: &PerWorker<ServerStatistics>) -> ServerTotals {
             })
             .collect(),
     }
+}
+
+fn load_reports(all: u64, malformed: u64) -> Vec<Count> {
+    let count = |cause, total| Count { cause, total };
+    vec![
+        count("read", all.saturating_sub(malformed)),
+        count("malformed", malformed),
+    ]
 }
 
 fn classes(of: impl Fn(usize) -> u64) -> StatusClasses {

@@ -14,6 +14,7 @@ pub mod edit;
 pub mod exchange;
 pub mod host;
 pub mod limit;
+pub mod load_report;
 pub mod mistake;
 pub mod pattern;
 pub mod persist;

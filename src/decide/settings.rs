@@ -91,6 +91,15 @@ pub struct PoolSettings {
     pub source: Option<IpAddr>,
 }
 
+/// What becomes of the field in which a server reports its load (`load-report`), once it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadReport {
+    /// It stays here.
+    Taken,
+    /// The client gets it, too.
+    Passed,
+}
+
 /// Whether a client's next request prefers the server of the one before (`prefer-last-server`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PreferLast {
@@ -123,6 +132,8 @@ pub struct BackendSettings {
     pub effort: Effort,
     /// How many may be on another attempt, if that is limited.
     pub budget: Option<Budget>,
+    /// What becomes of the load that servers report; `None` where it is not looked for.
+    pub load_report: Option<LoadReport>,
     /// Edits of requests to this backend.
     pub request_edits: Edits,
     /// Edits of responses from this backend.

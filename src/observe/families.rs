@@ -91,6 +91,11 @@ pub(super) const PROCESS: &[Family<Snapshot>] = &[
         "Operator messages dropped (ours)",
         Read::Counter(|all| all.process.messages_dropped),
     ),
+    row(
+        "process_replaced_policies",
+        "Policies that were replaced and are still in use (ours)",
+        Read::Gauge(|all| all.process.policies_replaced),
+    ),
 ];
 
 /// `forebay_worker_…{worker}`, all ours.
@@ -403,6 +408,11 @@ pub(super) const SERVER: &[Family<Server>] = &[
         Read::Counter(|server| server.totals.response_errors),
     ),
     row(
+        "server_load_reports",
+        "Responses in which the server reported its load, by what was made of it (ours)",
+        Read::Causes("result", |server| &server.totals.load_reports),
+    ),
+    row(
         "server_timeouts",
         "Timeouts, by phase (ours)",
         Read::Causes("phase", |server| &server.totals.timeouts),
@@ -497,6 +507,11 @@ pub(super) const POLICY: &[Family<Policy>] = &[
         Read::Counter(|policy| policy.calls),
     ),
     row(
+        "policy_remembered",
+        "Answers that were given again without a call (ours)",
+        Read::Counter(|policy| policy.remembered),
+    ),
+    row(
         "policy_abstained",
         "Answers without an opinion (ours)",
         Read::Counter(|policy| policy.abstained),
@@ -515,6 +530,16 @@ pub(super) const POLICY: &[Family<Policy>] = &[
         "policy_faults",
         "Answers that were not used, and questions that were not asked, by reason (ours)",
         Read::Causes("reason", |policy| &policy.faults),
+    ),
+    row(
+        "policy_counter",
+        "What the policy counts, under its own names (ours)",
+        Read::Counters("name", |policy| &policy.counters),
+    ),
+    row(
+        "policy_gauge",
+        "What the policy says of itself, under its own names, of all its instances together (ours)",
+        Read::Gauges("name", |policy| &policy.gauges),
     ),
 ];
 

@@ -48,6 +48,10 @@ pub(super) enum Read<T> {
     Codes(fn(&T) -> StatusClasses),
     /// A gauge that is 1 for the state it has and 0 for the others.
     States(&'static [&'static str], fn(&T) -> &'static str),
+    /// A counter for each of the member's own names, in this label.
+    Counters(&'static str, fn(&T) -> &[(String, u64)]),
+    /// A gauge for each of the member's own names, in this label.
+    Gauges(&'static str, fn(&T) -> &[(String, i64)]),
     /// A gauge that is always 1 and carries a text in this label.
     Text(&'static str, fn(&T) -> &str),
 }
@@ -121,11 +125,13 @@ fn encode_all<'a, T>(
 impl<T> Read<T> {
     fn kind(&self) -> MetricType {
         match self {
-            Read::Counter(_) | Read::SecondsTotal(_) | Read::Causes(..) | Read::Codes(_) => {
-                MetricType::Counter
-            }
+            Read::Counter(_)
+            | Read::SecondsTotal(_)
+            | Read::Causes(..)
+            | Read::Codes(_)
+            | Read::Counters(..) => MetricType::Counter,
             Read::Gauge(_) | Read::GaugeIfAny(_) | Read::Seconds(_) => MetricType::Gauge,
-            Read::States(..) | Read::Text(..) => MetricType::Gauge,
+            Read::States(..) | Read::Text(..) | Read::Gauges(..) => MetricType::Gauge,
         }
     }
 
@@ -142,6 +148,16 @@ impl<T> Read<T> {
             }
             Read::Causes(label, read) => {
                 let one = |count: &Count| counter(&with(labels, label, count.cause), count.total, out);
+                read(member).iter().try_for_each(one)
+            }
+            Read::Counters(label, read) => {
+                let one = |(name, total): &(String, u64)| counter(&with(labels, label, name), *total, out);
+                read(member).iter().try_for_each(one)
+            }
+            Read::Gauges(label, read) => {
+                let one = |(name, value): &(String, i64)| {
+                    out.encode_family(&with(labels, label, name))?.encode_gauge(value)
+                };
                 read(member).iter().try_for_each(one)
             }
             Read::Codes(read) => {

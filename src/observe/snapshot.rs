@@ -48,6 +48,8 @@ pub struct Process {
     pub log: LogCounts,
     /// Operator messages that found their queue full.
     pub messages_dropped: u64,
+    /// Policies that were replaced, and that a worker still holds or whose code is being freed.
+    pub policies_replaced: u64,
 }
 
 /// What became of the access log's records. Every finished request is in exactly one of the three.
@@ -232,6 +234,8 @@ pub struct ServerTotals {
     pub responses: StatusClasses,
     /// Responses that were broken or missing.
     pub response_errors: u64,
+    /// Load that it reported, by what was made of it.
+    pub load_reports: Vec<Count>,
     /// Bytes sent to it.
     pub bytes_in: u64,
     /// Bytes received from it.
@@ -282,6 +286,8 @@ pub struct Policy {
     pub attachment: String,
     /// Questions that reached it.
     pub calls: u64,
+    /// Answers that were given again without a call.
+    pub remembered: u64,
     /// Answers without an opinion.
     pub abstained: u64,
     /// Answers that named servers that take no requests.
@@ -290,6 +296,10 @@ pub struct Policy {
     pub rejected: u64,
     /// Answers that were not used, by reason; not being asked is one, too.
     pub faults: Vec<Count>,
+    /// Its own counters, by name.
+    pub counters: Vec<(String, u64)>,
+    /// Its own gauges, by name.
+    pub gauges: Vec<(String, i64)>,
 }
 
 impl Backend {
@@ -341,6 +351,7 @@ impl AddAssign<&ServerTotals> for ServerTotals {
         self.timed_responses += more.timed_responses;
         self.response_time += more.response_time;
         add_counts(&mut self.timeouts, &more.timeouts);
+        add_counts(&mut self.load_reports, &more.load_reports);
         add_counts(&mut self.opens, &more.opens);
         add_counts(&mut self.closes, &more.closes);
     }
@@ -378,6 +389,7 @@ impl Default for Process {
             descriptor_limit: 0,
             log: LogCounts::default(),
             messages_dropped: 0,
+            policies_replaced: 0,
         }
     }
 }

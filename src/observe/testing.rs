@@ -154,6 +154,7 @@ pub(crate) fn example_snapshot() -> Snapshot {
                 failed: 7,
             },
             messages_dropped: 8,
+            policies_replaced: 1,
             ..Process::default()
         },
         workers: (1..=2).map(worker).collect(),
@@ -162,6 +163,7 @@ pub(crate) fn example_snapshot() -> Snapshot {
             name: "steady".to_owned(),
             attachment: "api".to_owned(),
             calls: 900,
+            remembered: 700,
             abstained: 3,
             unusable: 2,
             rejected: 1,
@@ -169,6 +171,8 @@ pub(crate) fn example_snapshot() -> Snapshot {
                 cause: "deadline",
                 total: 1,
             }],
+            counters: vec![("hits".to_owned(), 11), ("misses".to_owned(), 12)],
+            gauges: vec![("depth".to_owned(), -3)],
         }],
         backends: vec![Backend {
             queue: queue(90),
@@ -297,6 +301,16 @@ fn server(name: &str, state: State, base: u64) -> Server {
             bytes_in: base + 31,
             bytes_out: base + 32,
             response_errors: base + 26,
+            load_reports: vec![
+                Count {
+                    cause: "read",
+                    total: base + 27,
+                },
+                Count {
+                    cause: "malformed",
+                    total: 2,
+                },
+            ],
             timed_responses: base / 10,
             response_time: base * 1000,
             timeouts: vec![Count {

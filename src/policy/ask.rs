@@ -4,6 +4,7 @@
 //! answer names things by index and has been checked against what exists.
 
 use super::ServerIndex;
+use super::measure::{Measure, Reading};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,6 +93,14 @@ pub trait Live: Send + Sync {
     fn queued(&self, server: ServerIndex) -> u32;
     /// Idle connections to it, of all workers.
     fn idle(&self, server: ServerIndex) -> u32;
+    /// How these servers know a measure; `None` if none of them does.
+    fn find(&self, _: &Measure) -> Option<Reading> {
+        None
+    }
+    /// A measure that was found, as it is at `now`; `None` while it is unknown.
+    fn measure(&self, _: ServerIndex, _: Reading, _now: Duration) -> Option<u32> {
+        None
+    }
 }
 
 /// One server, or two in order.
@@ -106,10 +115,21 @@ pub struct Pick {
 /// Who answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Routed {
-    /// Who.
-    pub target: Target,
+    /// Who; `None` for no opinion.
+    pub target: Option<Target>,
     /// How long the same answer may be given to requests that show the same values; zero: not at all.
     pub remember: Duration,
+    /// Where it comes from.
+    pub given: Given,
+}
+
+/// Where an answer comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Given {
+    /// The guest was asked.
+    Asked,
+    /// It had answered the same question before, and allowed that the answer be given again.
+    Remembered,
 }
 
 /// Who answers a request, by its place in [`super::Setup`].
@@ -191,6 +211,17 @@ impl Edits {
             change,
             value,
         });
+    }
+
+    /// Bytes of all values.
+    pub fn size(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Becomes equal to another, in the room that there is.
+    pub fn copy_from(&mut self, other: &Edits) {
+        self.list.clone_from(&other.list);
+        self.text.clone_from(&other.text);
     }
 
     /// Forgets all, keeps the room.

@@ -7,9 +7,12 @@
 use super::ServerIndex;
 use super::ask::{Asked, Edits, Pick, RouteAsked, Routed, Shown};
 use super::fault::Fault;
+use super::granted::Number;
+use super::measure::Measure;
 use super::plan::{Plan, PlanView};
 use super::queue::{Standing, Verdict, Waits};
 use super::reuse::{PoolWish, Preference};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The most attributes that a policy may ask for.
@@ -44,12 +47,15 @@ pub trait Policy: Send {
     /// The table of the backend, before the first [`Self::pick`] and whenever it changes.
     fn table(&mut self, shown: &Shown, now: Duration) -> Result<(), Fault>;
 
+    /// The servers whose measures it reads, for an instance that is shown no table.
+    fn follow(&mut self, _: &Shown) {}
+
     /// The server for a request; `None` for no opinion. What is named exists in the table shown last; whether it takes
     /// requests is for the caller to see.
     fn pick(&mut self, asked: &Asked<'_>, avoid: Option<ServerIndex>) -> Result<Option<Pick>, Fault>;
 
-    /// Who answers a request; `None` for no opinion. `edits` is emptied, and filled if the answer is `Ok`.
-    fn route(&mut self, asked: &RouteAsked<'_>, edits: &mut Edits) -> Result<Option<Routed>, Fault>;
+    /// Who answers a request. `edits` is emptied, and filled if the answer is `Ok`.
+    fn route(&mut self, asked: &RouteAsked<'_>, edits: &mut Edits) -> Result<Routed, Fault>;
 
     /// How the connection of a request is to be shared; `None` for no opinion. Whether a looser mode than configured
     /// is granted is for the caller to see.
@@ -131,6 +137,10 @@ pub struct Offers {
     pub attributes: Box<[Attribute]>,
     /// The names of headers that it edits, in the order of their indices, in lower case.
     pub headers: Box<[Box<str>]>,
+    /// What it reads of servers beside their columns, in the order of their indices.
+    pub measures: Box<[Measure]>,
+    /// What it counts, in the order of their indices.
+    pub numbers: Arc<[Number]>,
 }
 
 /// Something of a request that a policy may see. Names of headers are in lower case.

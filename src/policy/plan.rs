@@ -1,6 +1,7 @@
 //! A plan: which servers should get the work, as a table that the core executes by itself, and what it is made from.
 
-use super::{Fault, ServerIndex};
+use super::{Fault, Live, ServerIndex};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The most tiers of a plan.
@@ -11,12 +12,14 @@ pub const LIFETIME_MAX: Duration = Duration::from_secs(3600);
 pub const MEMBER_WEIGHT_MAX: u16 = 4096;
 
 /// What a plan is made from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct PlanView<'a> {
     /// As in [`super::Asked::now`].
     pub now: Duration,
     /// In the order of their indices.
     pub servers: &'a [PlanServer<'a>],
+    /// Where their measures are read, if anywhere; a table of these servers.
+    pub live: Option<&'a Arc<dyn Live>>,
 }
 
 /// A server and how it does. What is unknown or unlimited is `None`.

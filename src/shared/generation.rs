@@ -90,6 +90,8 @@ pub struct BackendEntry<C, A> {
     pub reuse_policy: Option<Arc<AttachedPolicy>>,
     /// Who is asked about requests that wait, if anybody is; the same as one of the others where one policy does both.
     pub queue_policy: Option<Arc<AttachedPolicy>>,
+    /// The table, for those of them that read measures and pick for nobody.
+    pub followed: Option<ShownTable>,
     /// What a plan made of the settings' figures, in the table's order; `None` where there is none.
     pub planned_figures: Option<Arc<[Figures]>>,
     /// Who chose its servers.
@@ -125,6 +127,7 @@ impl<C, A> Clone for BackendEntry<C, A> {
             policy: self.policy.clone(),
             reuse_policy: self.reuse_policy.clone(),
             queue_policy: self.queue_policy.clone(),
+            followed: self.followed.clone(),
             planned_figures: self.planned_figures.clone(),
             statistics: self.statistics.clone(),
         }
@@ -132,6 +135,14 @@ impl<C, A> Clone for BackendEntry<C, A> {
 }
 
 impl<C, A> BackendEntry<C, A> {
+    /// Every policy that is asked about it; one that is asked about several things more than once.
+    pub fn policies(&self) -> impl Iterator<Item = &Arc<AttachedPolicy>> {
+        let servers = self.policy.as_ref().map(|policy| &policy.attached);
+        [servers, self.reuse_policy.as_ref(), self.queue_policy.as_ref()]
+            .into_iter()
+            .flatten()
+    }
+
     /// Limits and targets of the connections to a server: a plan's, or else the configured ones.
     #[inline]
     pub fn figures(&self, server: ServerIndex) -> Figures {

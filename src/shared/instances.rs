@@ -4,8 +4,10 @@
 //! They are made, shown the table and dropped between two requests, when the worker takes up a generation. An
 //! attachment that stays the same keeps its instance and all its state.
 
-use super::generation::{AttachedPolicy, BackendEntry, Generation, ListenerId};
-use crate::policy::{Asked, BackendId, Fault, Policy, ServerIndex, Shown, Table, WorkerId};
+use super::generation::{AttachedPolicy, BackendEntry, Generation, ListenerId, ShownTable};
+use crate::policy::{
+    Asked, BackendId, Edits, Fault, Given, Live, Policy, RouteAsked, Routed, ServerIndex, Shown, Table, WorkerId,
+};
 use crate::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +34,8 @@ pub struct Instance {
     policy: Box<dyn Policy>,
     /// The table that it was shown last.
     shown: Option<Shown>,
+    /// The servers whose measures it reads without one.
+    followed: Option<std::sync::Arc<dyn Live>>,
     /// Dropped after the instance, so that its code is never freed here.
     attached: Arc<AttachedPolicy>,
 }
@@ -58,6 +62,15 @@ impl Instance {
         self.policy
             .ready(now)
             .then_some((&mut *self.policy, &*self.attached))
+    }
+
+    /// Has it read the measures of these servers from now on.
+    fn follow(&mut self, table: &Shown) {
+        let followed = self.followed.as_ref();
+        if !followed.is_some_and(|followed| std::sync::Arc::ptr_eq(followed, &table.live)) {
+            self.policy.follow(table);
+            self.followed = Some(table.live.clone());
+        }
     }
 
     /// Whether the table that it was shown last says the same. Columns also change without a new table: latencies do.
@@ -159,8 +172,12 @@ impl OfBackend {
                 count(&policy.attached, worker, fault);
             }
         }
-        let sharer = sharer.and_then(&mut renewed);
-        let usher = usher.and_then(renewed);
+        let mut sharer = sharer.and_then(&mut renewed);
+        let mut usher = usher.and_then(renewed);
+        if let Some(ShownTable(table)) = &entry.followed {
+            let followers = [&mut sharer, &mut usher].into_iter().flatten();
+            followers.for_each(|instance| instance.follow(table));
+        }
         OfBackend {
             picker,
             sharer,
@@ -186,6 +203,7 @@ fn renew(
             attached: attached.clone(),
             policy,
             shown: None,
+            followed: None,
         }),
         Err(fault) => {
             count(attached, worker, fault);
@@ -237,4 +255,35 @@ pub fn pick(
         statistics.unusable.count();
     }
     Ok(second)
+}
+
+/// Asks who answers a request, and counts: an answer that was remembered is no call.
+///
+/// # Errors
+/// Why the answer was not used. Then there are no edits.
+pub fn route(
+    policy: &mut dyn Policy,
+    attached: &AttachedPolicy,
+    worker: WorkerId,
+    asked: &RouteAsked<'_>,
+    edits: &mut Edits,
+) -> Result<Routed, Fault> {
+    let statistics = attached.statistics.of(worker);
+    let answer = policy.route(asked, edits);
+    match &answer {
+        Ok(Routed {
+            given: Given::Remembered,
+            ..
+        }) => statistics.remembered.count(),
+        _ => statistics.calls.count(),
+    }
+    match &answer {
+        Ok(routed) if routed.target.is_none() => statistics.abstained.count(),
+        Ok(_) => {}
+        Err(fault) => {
+            count(attached, worker, *fault);
+            edits.clear();
+        }
+    }
+    answer
 }

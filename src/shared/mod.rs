@@ -8,7 +8,8 @@
 //! | [`pool`], [`key`], [`need`] | idle connections; how many are needed | a lock per worker and server; one word |
 //! | [`balancers`] | state of `roundrobin` and `leastconn`, of plans too | a lock per backend; one word |
 //! | [`table`], `tiers`, [`server`] | one view of a backend, with its plan; what survives it | never changes; its parts |
-//! | [`statistics`] | numbers for people | nothing: one writer each |
+//! | [`statistics`], [`latencies`] | numbers for people, and for policies | nothing: one writer each |
+//! | [`load`] | what servers report about themselves | nothing: the latest counts |
 //! | [`bell`], `mailbox` | messages between workers | one flag; a channel |
 //!
 //! No lock of this module is held together with another one, nor across a system call, a log line, a wake-up or a
@@ -20,6 +21,8 @@ pub mod buffers;
 pub mod generation;
 pub mod instances;
 pub mod key;
+pub mod latencies;
+pub mod load;
 #[cfg(feature = "proxy")]
 pub mod mailbox;
 pub mod need;

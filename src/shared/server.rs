@@ -11,7 +11,8 @@ use super::pool::Pool;
 use super::queue::Queue;
 use super::slots::Slots;
 use super::statistics::{PerWorker, ServerStatistics};
-use crate::policy::ServerId;
+use crate::policy::{ServerId, Windowed};
+use crate::sync::{AtomicU32, Ordering};
 
 /// One server of one backend. `C` is a connection to it.
 #[derive(Debug)]
@@ -31,6 +32,31 @@ pub struct Server<C> {
     pub name: Box<str>,
     /// Who waits for a slot of this server and no other.
     pub queue: Queue,
+    /// How it did in the last window, where a policy reads that.
+    pub window: Window,
+}
+
+/// What a server did in the last window: made by the control thread, read by whoever is asked for a measure.
+#[derive(Debug)]
+pub struct Window([AtomicU32; Windowed::ALL.len()]);
+
+impl Window {
+    const UNKNOWN: u32 = u32::MAX;
+
+    fn new() -> Window {
+        Window(std::array::from_fn(|_| AtomicU32::new(Window::UNKNOWN)))
+    }
+
+    /// What was found out; `None` for what is unknown.
+    pub fn set(&self, measure: Windowed, value: Option<u32>) {
+        self.0[measure.index()].store(value.unwrap_or(Window::UNKNOWN), Ordering::Relaxed);
+    }
+
+    /// A measure now; `None` while it is unknown.
+    pub fn read(&self, measure: Windowed) -> Option<u32> {
+        let value = self.0[measure.index()].load(Ordering::Relaxed);
+        (value != Window::UNKNOWN).then_some(value)
+    }
 }
 
 impl<C> Server<C> {
@@ -44,6 +70,7 @@ impl<C> Server<C> {
             backend: backend.into(),
             name: name.into(),
             queue: Queue::new(),
+            window: Window::new(),
         }
     }
 }

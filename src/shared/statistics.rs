@@ -6,6 +6,7 @@
 //!
 //! They hang on the identity of what they count and survive reload. Times are µs, sizes bytes.
 
+use super::latencies::Histogram;
 use crate::decide::reuse::{CloseReason, OpenReason};
 use crate::policy::{Fault, WorkerId};
 use crate::sync::{AtomicU64, Ordering};
@@ -253,6 +254,12 @@ pub struct ServerStatistics {
     pub timed_responses: Counter,
     /// µs from the end of a request sent to the head of its response, summed.
     pub response_time: Counter,
+    /// The same, one by one, where somebody asks for percentiles.
+    pub latencies: Histogram,
+    /// Load that it reported.
+    pub load_reports: Counter,
+    /// Reports that could not be read.
+    pub load_reports_malformed: Counter,
     /// Expired limits.
     pub timeouts: Timeouts,
     /// Its own queue.
@@ -280,6 +287,7 @@ impl ServerStatistics {
         self.responses.count(status);
         self.timed_responses.count();
         self.response_time.add(microseconds);
+        self.latencies.count(microseconds);
     }
 }
 
@@ -349,9 +357,11 @@ pub struct BackendStatistics {
 pub struct PolicyStatistics {
     /// Questions that reached it.
     pub calls: Counter,
-    /// Of these, answers without an opinion.
+    /// Answers that it had given before and that were given again without a call.
+    pub remembered: Counter,
+    /// Answers without an opinion, also those that were remembered.
     pub abstained: Counter,
-    /// Of these, answers that could not be followed because the server takes no requests now.
+    /// Answers that could not be followed because the server takes no requests now.
     pub unusable: Counter,
     /// Requests that it turned away when they were about to wait.
     pub rejected: Counter,
@@ -363,6 +373,7 @@ impl Default for PolicyStatistics {
     fn default() -> Self {
         PolicyStatistics {
             calls: Counter::new(),
+            remembered: Counter::new(),
             abstained: Counter::new(),
             unusable: Counter::new(),
             rejected: Counter::new(),

@@ -9,16 +9,18 @@ mod native;
 mod waiting;
 
 use super::balancers::{Identified, Kind, SharedBalancers};
+use super::load::ReportedLoad;
 use super::server::Server;
 use super::tiers::{self, TierView, Tiers, Verdict};
 use crate::decide::balance::hash::Affinity;
 use crate::decide::balance::ramp::Ramp;
 use crate::decide::balance::{Algorithm, SERVERS_MAX, WEIGHT_MAX};
 use crate::decide::limit;
-use crate::policy::{BackendId, Draw, Live, Plan, ServerId, ServerIndex, Table};
+use crate::policy::{BackendId, Draw, Live, Measure, Plan, Reading, ServerId, ServerIndex, Table, WorkerId};
 use crate::sync::Arc;
 pub use choose::{Balanced, hashed};
 use native::Native;
+use std::time::Duration;
 pub use waiting::{SERVED_MAX, Waiting};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -73,6 +75,8 @@ pub struct Entry<C> {
     pub ramp: Ramp,
     /// A number of its own, from its name or its address: where it stands for a hash (LB-42).
     pub key: u64,
+    /// What it reports about its load, where the backend says that it may.
+    pub load: Option<Arc<ReportedLoad>>,
 }
 
 impl<C> Entry<C> {
@@ -88,6 +92,7 @@ impl<C> Entry<C> {
             role: Role::Active,
             ramp: Ramp::FULL,
             key: xxh3_64(server.name.as_bytes()),
+            load: None,
             server,
         }
     }
@@ -108,6 +113,7 @@ impl<C> Clone for Entry<C> {
     fn clone(&self) -> Self {
         Entry {
             server: self.server.clone(),
+            load: self.load.clone(),
             ..*self
         }
     }
@@ -412,6 +418,16 @@ fn balanced<C>(entries: &[Entry<C>]) -> Vec<bool> {
 }
 
 impl<C> Entry<C> {
+    /// Takes up what it reported about its load in a response, where that is looked for.
+    pub fn reported(&self, worker: WorkerId, report: &[u8], now: Duration) {
+        let Some(load) = &self.load else { return };
+        let statistics = self.server.statistics.of(worker);
+        statistics.load_reports.count();
+        if load.take_up(report, now).is_err() {
+            statistics.load_reports_malformed.count();
+        }
+    }
+
     fn effective_weight(&self) -> u32 {
         self.ramp.weight(self.weight)
     }
@@ -426,6 +442,25 @@ impl<C: Send> Live for BackendTable<C> {
     }
     fn idle(&self, server: ServerIndex) -> u32 {
         self.at(server).server.pool.need.read().idle
+    }
+    fn find(&self, measure: &Measure) -> Option<Reading> {
+        match measure {
+            Measure::SafeIdle => Some(Reading::SafeIdle),
+            Measure::Window(windowed) => Some(Reading::Window(*windowed)),
+            Measure::Report(name) => {
+                let load = self.entries.first()?.load.as_ref()?;
+                let at = load.wanted().names.binary_search(name).ok()?;
+                Some(Reading::Report(at as u16))
+            }
+        }
+    }
+    fn measure(&self, server: ServerIndex, reading: Reading, now: Duration) -> Option<u32> {
+        let entry = self.at(server);
+        match reading {
+            Reading::SafeIdle => Some(entry.server.pool.safe()),
+            Reading::Window(windowed) => entry.server.window.read(windowed),
+            Reading::Report(at) => entry.load.as_ref()?.value(at.into(), now),
+        }
     }
 }
 

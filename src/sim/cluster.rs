@@ -258,6 +258,7 @@ impl Cluster {
             pool: self.pool.clone(),
             effort: EFFORT,
             budget: None,
+            load_report: None,
             request_edits: Edits::default(),
             response_edits: Edits::default(),
         }
@@ -320,6 +321,7 @@ impl<'c> Operator<'c> {
             policy: None,
             reuse_policy: None,
             queue_policy: None,
+            followed: None,
             planned_figures: None,
             statistics: Arc::new(PerWorker::new(cluster.workers, BackendStatistics::default)),
         };

@@ -2,10 +2,9 @@
 
 use super::decision::{Chooser, End};
 use super::invariant::Broken;
-use super::live::{Live, Token};
+use super::live::Token;
 use super::run::Run;
 use super::steering::{Current, Nowhere};
-use super::traffic::Text;
 use crate::decide::attributes::{self, Source};
 use crate::decide::exchange::{Bond, Chosen, Tie, Wish};
 use crate::decide::reuse::Looser;
@@ -15,7 +14,7 @@ use crate::decide::sharing::Sharing;
 use crate::decide::usher::{AboutToWait, Admission, Said};
 use crate::http1::RequestHead;
 use crate::policy::{
-    Asked, Draw, Edits, Fault, Nth, Policy, Priority, RouteAsked, ServerIndex, Table, Target, Waits, WorkerId,
+    Asked, Draw, Fault, Nth, Policy, Priority, RouteAsked, ServerIndex, Table, Target, Waits, WorkerId,
 };
 use crate::shared::generation::{AttachedPolicy, BackendEntry, ListenerEntry, OnFault};
 use crate::shared::instances;
@@ -27,24 +26,40 @@ use xxhash_rust::xxh3::xxh3_64;
 /// A backend as a run has it.
 pub(super) type Entry = BackendEntry<super::connections::Name, Nowhere>;
 
+/// Whose request is being begun. What it says is the newest message of its traffic.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asking {
+    pub(super) worker: WorkerId,
+    pub(super) client: u32,
+    pub(super) traffic: u16,
+    /// Where it comes in; `None` where nobody looks at it.
+    pub(super) listener: Option<u16>,
+}
+
 impl Run<'_> {
     // ---- the backend ---------------------------------------------------------------------------------------------
 
-    /// The backend of the request whose head was read last, and where its requests stand in queues.
-    pub(super) fn route(&mut self, worker: WorkerId, client: u32, listener: Option<u16>) -> Result<u16, End> {
+    /// The backend of a request, and where its requests stand in queues.
+    pub(super) fn route(&mut self, asking: Asking, generation: &Current) -> Result<u16, End> {
         self.priority = Priority::default();
-        let generation = self.workers[usize::from(worker.0)].generation.clone();
-        let Some((at, entry)) = listener.and_then(|at| listener_of(&generation, at)) else {
+        self.on_the_way.clear();
+        let Some((at, entry)) = asking.listener.and_then(|at| listener_of(generation, at)) else {
             return if generation.backends.is_empty() {
                 Err(End::NoRoute)
             } else {
                 Ok(0)
             };
         };
-        let asked = asked(&self.head, &self.text, client);
-        let choice = entry.settings.routes.choose(&asked, &mut self.dice);
+        let routes = &entry.settings.routes;
+        let asked = if routes.routes.is_empty() {
+            UNREAD
+        } else {
+            asked(self.messages[usize::from(asking.traffic)].head(), asking.client)
+        };
+        let choice = routes.choose(&asked, &mut self.dice);
         if let Some(rule) = choice.route {
-            self.priority = entry.settings.routes.routes[usize::from(rule)].priority;
+            self.priority = routes.routes[usize::from(rule)].priority;
+            self.on_the_way.route = Some(rule);
         }
         let chosen = match choice.outcome {
             Outcome::Backend(backend) => Ok(backend.0),
@@ -52,13 +67,12 @@ impl Run<'_> {
             Outcome::Deny(_) => return Err(End::Rule),
             Outcome::Redirect(_) | Outcome::Respond(_) => Err(End::Rule),
         };
-        self.ask_router(worker, client, (at, entry), &generation, chosen)
+        self.ask_router(asking, (at, entry), generation, chosen)
     }
 
     fn ask_router(
         &mut self,
-        worker: WorkerId,
-        client: u32,
+        asking: Asking,
         (at, listener): (u16, &ListenerEntry),
         generation: &Current,
         chosen: Result<u16, End>,
@@ -66,6 +80,7 @@ impl Run<'_> {
         let Some(wanted) = &listener.policy else {
             return chosen;
         };
+        let Asking { worker, client, .. } = asking;
         let now = self.policy_now();
         let own = &mut self.workers[usize::from(worker.0)];
         let instance = own.policies.router(crate::shared::generation::ListenerId(at));
@@ -75,12 +90,12 @@ impl Run<'_> {
                 OnFault::Deny => Err(End::Rule),
             };
         };
-        let bytes = self.text.head.as_bytes();
+        let (head, bytes) = self.messages[usize::from(asking.traffic)].head();
         let backend = chosen
             .ok()
             .map(|at| &*generation.backends[usize::from(at)].table.name);
         let source = Source {
-            head: &self.head,
+            head,
             bytes,
             client: Some(address(client)),
             listener: &listener.name,
@@ -89,7 +104,7 @@ impl Run<'_> {
         let offers = attached.attachment.offers();
         let (mut gathered, mut host) = (Vec::new(), Vec::new());
         attributes::gather(&offers.attributes, source, &mut gathered);
-        attributes::append_host(self.head.authority(bytes), &mut host);
+        attributes::append_host(head.authority(bytes), &mut host);
         let values = attributes::values(&gathered, offers.attributes.len());
         let asked = RouteAsked {
             asked: Asked {
@@ -97,68 +112,59 @@ impl Run<'_> {
                 seed: seed(&mut self.dice),
                 attributes: &values[..offers.attributes.len()],
             },
-            method: self.head.method_name(bytes),
+            method: head.method_name(bytes),
             host: &host,
-            path: self.head.path(bytes),
+            path: head.path(bytes),
         };
-        let statistics = attached.statistics.of(worker);
-        statistics.calls.count();
-        let answer = policy.route(&asked, &mut Edits::default());
+        let edits = &mut self.on_the_way.edits;
+        let answer = instances::route(policy, attached, worker, &asked, edits);
         self.report.asked(&attached.name, || policy.usage());
         match answer {
-            Ok(None) => {
-                statistics.abstained.count();
-                chosen
-            }
-            Ok(Some(routed)) => match routed.target {
-                Target::Backend(backend) => Ok(backend),
-                Target::Redirect(_) | Target::Respond(_) => Err(End::Rule),
+            Ok(routed) => match routed.target {
+                None => chosen,
+                Some(Target::Backend(backend)) => Ok(backend),
+                Some(Target::Redirect(_) | Target::Respond(_)) => Err(End::Rule),
             },
-            Err(fault) => {
-                instances::count(attached, worker, fault);
-                match attached.on_fault {
-                    OnFault::Fallback => chosen,
-                    OnFault::Deny => Err(End::Rule),
-                }
-            }
+            Err(_) => match attached.on_fault {
+                OnFault::Fallback => chosen,
+                OnFault::Deny => Err(End::Rule),
+            },
         }
     }
 
     // ---- what is known of it before a server is chosen -----------------------------------------------------------
 
     /// Its hash: of what is configured; of its client, where nobody says of what.
-    pub(super) fn hash_of(&self, client: u32, entry: &Entry, listener: Option<u16>) -> Option<u64> {
-        match (&entry.settings.hashed, listener) {
-            (Some(of), Some(_)) => of.hash(&self.head, self.text.head.as_bytes(), Some(address(client))),
-            _ => Some(xxh3_64(&client.to_le_bytes())),
+    pub(super) fn hash_of(&mut self, asking: Asking, entry: &Entry) -> Option<u64> {
+        match (&entry.settings.hashed, asking.listener) {
+            (Some(of), Some(_)) => {
+                let (head, bytes) = self.messages[usize::from(asking.traffic)].head();
+                of.hash(head, bytes, Some(address(asking.client)))
+            }
+            _ => Some(xxh3_64(&asking.client.to_le_bytes())),
         }
     }
 
-    /// What the policies of its backend asked to see.
-    pub(super) fn gather(&self, live: &mut Live, listener: Option<u16>) {
-        let entry = live.entry();
+    /// What the policies of its backend asked to see: the one that picks, and the one that is asked about its waiting.
+    pub(super) fn gather(&mut self, asking: Asking, entry: &Entry) -> [Option<Vec<u8>>; 2] {
         let picker = entry.policy.as_ref().map(|policy| &policy.attached);
         let picker = picker.filter(|attached| attached.attachment.offers().pick);
-        let picked = picker.map(|attached| self.gathered(attached, live.client, entry, listener));
-        let usher = entry.queue_policy.as_ref();
-        let ushered = usher.map(|attached| self.gathered(attached, live.client, entry, listener));
-        (live.for_picker, live.for_usher) = (picked, ushered);
+        [picker, entry.queue_policy.as_ref()]
+            .map(|attached| attached.map(|attached| self.gathered(attached, asking, entry)))
     }
 
-    fn gathered(
-        &self,
-        attached: &AttachedPolicy,
-        client: u32,
-        entry: &Entry,
-        listener: Option<u16>,
-    ) -> Vec<u8> {
+    fn gathered(&mut self, attached: &AttachedPolicy, asking: Asking, entry: &Entry) -> Vec<u8> {
         let mut gathered = Vec::new();
         let wanted = &attached.attachment.offers().attributes;
-        if listener.is_some() {
+        if wanted.is_empty() {
+            return gathered;
+        }
+        if asking.listener.is_some() {
+            let (head, bytes) = self.messages[usize::from(asking.traffic)].head();
             let source = Source {
-                head: &self.head,
-                bytes: self.text.head.as_bytes(),
-                client: Some(address(client)),
+                head,
+                bytes,
+                client: Some(address(asking.client)),
                 listener: LISTENER,
                 backend: Some(&entry.table.name),
             };
@@ -171,22 +177,17 @@ impl Run<'_> {
     }
 
     /// How the connections of a request are shared: as configured, or as its backend's policy wishes.
-    pub(super) fn sharing(
-        &mut self,
-        worker: WorkerId,
-        client: u32,
-        entry: &Entry,
-        listener: Option<u16>,
-    ) -> Sharing {
+    pub(super) fn sharing(&mut self, asking: Asking, entry: &Entry) -> Sharing {
+        let Asking { worker, client, .. } = asking;
         let settings = &entry.settings.pool;
-        let mut sharing = Sharing::configured(settings.mode, self.pool_name(client, entry, listener));
+        let mut sharing = Sharing::configured(settings.mode, self.pool_name(asking, entry));
         let Some(wanted) = &entry.reuse_policy else {
             return sharing;
         };
         if !wanted.attachment.offers().reuse {
             return sharing;
         }
-        let gathered = self.gathered(wanted, client, entry, listener);
+        let gathered = self.gathered(wanted, asking, entry);
         let count = wanted.attachment.offers().attributes.len();
         let values = attributes::values(&gathered, count);
         let nth = if self.clients[client as usize].requests == 0 {
@@ -206,10 +207,10 @@ impl Run<'_> {
     }
 
     /// `pool-conn-name`.
-    fn pool_name(&self, client: u32, entry: &Entry, listener: Option<u16>) -> Option<Vec<u8>> {
+    fn pool_name(&mut self, asking: Asking, entry: &Entry) -> Option<Vec<u8>> {
         let template = entry.settings.pool.name.as_ref()?;
-        listener?;
-        let asked = asked(&self.head, &self.text, client);
+        asking.listener?;
+        let asked = asked(self.messages[usize::from(asking.traffic)].head(), asking.client);
         let mut name = Vec::new();
         template.render(&asked, &mut name).ok().map(|()| name)
     }
@@ -273,7 +274,11 @@ impl Run<'_> {
 
     /// Goes on with the current table, and tells who is to be avoided there; `None` where the backend has gone.
     fn renew_table(&mut self, token: Token, avoid: Option<ServerIndex>) -> Option<Option<ServerIndex>> {
-        let former = self.lives.get(token)?.entry().table.clone();
+        let live = self.lives.get(token)?;
+        if self.is_current(live) {
+            return Some(avoid);
+        }
+        let former = live.entry().table.clone();
         if !self.move_to_current(token) {
             let live = self.lives.get(token)?;
             return (!live.seat.sent_back).then_some(avoid);
@@ -351,8 +356,7 @@ impl Run<'_> {
         let live = self.lives.get_mut(token).expect("it chooses");
         live.asked = false;
         let number = table::hashed(live.hash, tie, avoid, live.seat.turned_away);
-        let table = live.generation.backends[usize::from(live.backend)].table.clone();
-        let balanced = table.balance(avoid, number, &mut self.dice);
+        let balanced = live.entry().table.balance(avoid, number, &mut self.dice);
         let chooser = match balanced.source {
             Some(Decider::Plan) => Chooser::Plan,
             Some(Decider::Native) => Chooser::Native,
@@ -420,8 +424,7 @@ impl Run<'_> {
 }
 
 /// A request as rules and templates see it.
-fn asked<'r>(head: &RequestHead, text: &'r Text, client: u32) -> route::Asked<'r> {
-    let bytes = text.head.as_bytes();
+pub(super) fn asked<'r>((head, bytes): (&RequestHead, &'r [u8]), client: u32) -> route::Asked<'r> {
     route::Asked {
         method: head.method_name(bytes),
         host: head.authority(bytes),
@@ -432,8 +435,18 @@ fn asked<'r>(head: &RequestHead, text: &'r Text, client: u32) -> route::Asked<'r
     }
 }
 
+/// A request at which nobody looks.
+const UNREAD: route::Asked<'static> = route::Asked {
+    method: b"",
+    host: b"",
+    path: b"",
+    query: None,
+    client: None,
+    scheme: "http",
+};
+
 /// The listener that requests come to: the one of that place, or the only one.
-fn listener_of(generation: &Current, at: u16) -> Option<(u16, &ListenerEntry)> {
+pub(super) fn listener_of(generation: &Current, at: u16) -> Option<(u16, &ListenerEntry)> {
     Some((at, generation.listeners.get(usize::from(at))?.as_ref()?))
 }
 

@@ -2,32 +2,28 @@
 //! worker of the proxy does it, with events in virtual time in the place of sockets.
 
 use super::agenda::Step;
+use super::consult::{Asking, Entry};
 use super::decision::{Chooser, Decision, End, Lent};
 use super::invariant::Broken;
 use super::live::{Live, Token, Weighed};
 use super::machine::Outcome;
+use super::message::Numbers;
 use super::run::Run;
-use super::traffic::{Line, Numbers};
+use super::traffic::Line;
+use super::waiting::tell;
 use crate::decide::exchange::{
-    Afterwards, Arrival, Asked, Budget, Command, ConnectFailure, Event, Exchange, Failure, Found, Idempotent,
-    Timer,
+    Afterwards, Arrival, Asked, Budget, Command, ConnectFailure, Event, Exchange, Failure, Found, Timer,
 };
 use crate::decide::reuse::CloseReason;
 use crate::decide::settings::Micros;
-use crate::http1::{Limits, parse_request};
-use crate::policy::{Draw, ServerIndex, WorkerId};
+use crate::policy::{Draw, ServerId, ServerIndex, WorkerId};
+use crate::shared::queue::Grants;
+use std::time::Duration;
 
 /// A client that was refused comes again after its time to think, and after this in any case.
 const AFTER_A_REFUSAL: Micros = 1_000;
 
-/// Of the heads that a scenario writes.
-const LIMITS: Limits = Limits {
-    head_max: 64 << 10,
-    request_line_max: 32 << 10,
-    headers_max: 200,
-};
-
-impl Run<'_> {
+impl<'w> Run<'w> {
     /// A request comes to a worker.
     pub(super) fn request(
         &mut self,
@@ -35,66 +31,70 @@ impl Run<'_> {
         traffic: u16,
         client: u32,
         stream: Option<u32>,
-        line: Option<&Line>,
+        line: Option<&'w Line>,
     ) -> Result<(), Broken> {
         self.asked += 1;
         self.spent += self.world.costs.request;
-        let usual = self.world.traffic[usize::from(traffic)].asks.as_ref();
-        let asks = line.and_then(|line| line.asks.as_ref()).or(usual);
-        if let Some(asks) = asks {
-            let numbers = Numbers {
-                client,
-                request: self.asked,
-            };
-            self.text.write(asks, numbers, &mut self.dice);
-            parse_request(self.text.head.as_bytes(), &LIMITS, &mut self.head).unwrap_or_else(|refusal| {
-                panic!("a scenario's request is checked when it is read: {refusal:?}")
-            });
-        }
-        let idempotent = match asks {
-            Some(_) if !self.head.method.is_idempotent() => Idempotent::No,
-            _ => Idempotent::Yes,
+        let numbers = Numbers {
+            client,
+            request: self.asked,
         };
+        let usual = &self.world.traffic[usize::from(traffic)];
+        let asks = line.and_then(|line| line.asks.as_ref()).or(usual.asks.as_ref());
+        let message = &mut self.messages[usize::from(traffic)];
+        message.begin(asks, numbers, &mut self.dice);
+        let idempotent = message.idempotent();
         let decision = self.report.is_watched().then(|| {
             Box::new(Decision {
                 at: self.now,
                 client,
                 worker,
-                asked: asks.map_or_else(String::new, |_| shown(&self.text.head)),
+                asked: message.shown(),
                 ..Decision::default()
             })
         });
-        let listener = asks.map(|_| self.world.traffic[usize::from(traffic)].listener);
-        let backend = match self.route(worker, client, listener) {
+        let asking = Asking {
+            worker,
+            client,
+            traffic,
+            listener: asks.map(|_| usual.listener),
+        };
+        let generation = self.workers[usize::from(worker.0)].generation.clone();
+        let backend = match self.route(asking, &generation) {
             Ok(backend) => backend,
             Err(end) => return self.answer_here(worker, stream, decision, end),
         };
-        let generation = self.workers[usize::from(worker.0)].generation.clone();
         let entry = &generation.backends[usize::from(backend)];
         let machine = Exchange::new(entry.settings.effort);
-        let sharing = self.sharing(worker, client, entry, listener);
+        let hash = self.hash_of(asking, entry);
+        self.edit(asking, &generation, entry);
+        let sharing = self.sharing(asking, entry);
         let session = &mut self.clients[client as usize];
         session.requests += 1;
         session.on_their_way += 1;
         let id = entry.table.id;
         let cookie = session.cookies.iter().find(|(backend, _)| *backend == id);
+        let cookie = cookie.map(|(_, server)| *server);
+        let [for_picker, for_usher] = self.gather(asking, entry);
+        let needs = self.draw_needed(client, entry);
         let mut live = Live {
             worker,
             client,
             stream,
             came: self.now,
-            cookie: cookie.map(|(_, server)| *server),
+            cookie,
             service: line.and_then(|line| line.service),
             decision,
-            ..Live::new(machine, generation.clone(), backend, sharing)
+            hash,
+            for_picker,
+            for_usher,
+            needs,
+            ..Live::new(machine, generation, backend, sharing)
         };
         if self.report.watches_keys() {
-            live.named = Some(self.text.key.as_str().into());
+            live.named = Some(self.messages[usize::from(traffic)].key().into());
         }
-        live.hash = self.hash_of(client, entry, listener);
         live.seat.priority = self.priority;
-        self.gather(&mut live, listener);
-        self.draw_needed(&mut live);
         let token = self.lives.insert(live);
         self.arrive(token);
         let arrival = Arrival::Whole;
@@ -102,12 +102,11 @@ impl Run<'_> {
     }
 
     /// Of a hundred requests so many need one server.
-    fn draw_needed(&mut self, live: &mut Live) {
+    fn draw_needed(&mut self, client: u32, entry: &Entry) -> Option<ServerId> {
         let percent = self.world.tied;
-        if percent > 0 && self.dice.draw(100) < u32::from(percent) {
-            let entries = &live.entry().table.entries;
-            live.needs = Some(entries[live.client as usize % entries.len()].server.id);
-        }
+        let needs = percent > 0 && self.dice.draw(100) < u32::from(percent);
+        let entries = &entry.table.entries;
+        needs.then(|| entries[client as usize % entries.len()].server.id)
     }
 
     /// Tells a request what happened and does what it wants.
@@ -265,21 +264,20 @@ impl Run<'_> {
         let live = self.lives.get_mut(token).expect("it is sent");
         live.sent = sent;
         let index = live.server.expect("it is sent to a server");
-        let (worker, service) = (live.worker, live.service);
         let entry = live.entry();
-        let (server, patience) = (entry.table.at(index).server.clone(), entry.settings.inactivity);
-        server.statistics.of(worker).requests.count();
+        let (server, patience) = (&entry.table.at(index).server, entry.settings.inactivity);
+        server.statistics.of(live.worker).requests.count();
         self.report.served(server.id);
-        if let Some(key) = self.lives.get(token).and_then(|live| live.named.as_deref()) {
+        if let Some(key) = &live.named {
             self.report.keyed(self.now, key, server.id);
         }
-        let outcome = self.machines.serve(server.id, sent, service, &mut self.dice);
+        let outcome = self.machines.serve(server.id, sent, live.service, &mut self.dice);
         let (at, step): (Micros, fn(Token, u16) -> Step) = match outcome {
             Outcome::Answer(at, _) | Outcome::Drop(at) if at - sent > patience => {
                 (sent + patience, Step::Late)
             }
             Outcome::Answer(at, status) => {
-                self.lives.get_mut(token).expect("it is sent").status = status;
+                live.status = status;
                 (at, Step::Answered)
             }
             Outcome::Drop(at) => (at, Step::Lost),
@@ -298,11 +296,17 @@ impl Run<'_> {
         let live = self.lives.get(token).expect("it was sent");
         let index = live.server.expect("it was sent to a server");
         let (status, took) = (live.status, self.now - live.sent);
-        let server = live.entry().table.at(index).server.clone();
+        let server = &live.entry().table.at(index).server;
         server.statistics.of(live.worker).responded(status, took);
+        if let Some(report) = self.machines.model(server.id).reports(server.slots.served()) {
+            let now = Duration::from_micros(self.now);
+            let entry = live.entry().table.at(index);
+            entry.reported(live.worker, report.as_bytes(), now);
+        }
+        let server = server.id;
         self.tally.errors += u64::from(status >= 500);
         self.report.answered(self.now - live.came);
-        self.bind_client(token, server.id);
+        self.bind_client(token, server);
         let afterwards = if self.response_ends_connection(token) {
             Afterwards::Ended
         } else {
@@ -310,11 +314,11 @@ impl Run<'_> {
         };
         self.drive(token, Event::ResponseStarted)?;
         self.drive(token, Event::ResponseComplete(afterwards))?;
-        self.check(server.id)
+        self.check(server)
     }
 
     /// The client's next requests know who had this one (LB-51, LB-52).
-    fn bind_client(&mut self, token: Token, server: crate::policy::ServerId) {
+    fn bind_client(&mut self, token: Token, server: ServerId) {
         let live = self.lives.get(token).expect("it was answered");
         let (backend, persists) = (live.entry().table.id, live.entry().settings.persistence.is_some());
         let client = &mut self.clients[live.client as usize];
@@ -428,10 +432,10 @@ impl Run<'_> {
         let Some(live) = self.lives.get_mut(token) else {
             return;
         };
-        let table = live.generation.backends[usize::from(live.backend)].table.clone();
         if let Some(decision) = &mut live.decision {
+            let table = &live.generation.backends[usize::from(live.backend)].table;
             decision.backend = table.name.to_string();
-            decision.candidates = super::candidates::shown(&*table);
+            decision.candidates = super::candidates::shown(table);
             decision.server = server.map_or_else(String::new, |at| table.at(at).server.name.to_string());
             decision.chooser = Some(chooser);
         }
@@ -464,15 +468,14 @@ impl Run<'_> {
     fn arrive(&mut self, token: Token) {
         let live = self.lives.get_mut(token).expect("it has come");
         let entry = &live.generation.backends[usize::from(live.backend)];
-        let (table, has_budget) = (entry.table.clone(), entry.settings.budget.is_some());
-        if has_budget {
+        if entry.settings.budget.is_some() {
             live.weighed = Weighed::Live;
             let loads = &mut self.workers[usize::from(live.worker.0)].loads;
-            loads.entry(table.id).or_default().live += 1;
+            loads.entry(entry.table.id).or_default().live += 1;
         }
-        let mut grants = crate::shared::queue::Grants::new();
-        table.arrive(&mut grants);
-        self.tell_waits_of(&table, grants);
+        let mut grants = Grants::new();
+        entry.table.arrive(&mut grants);
+        tell(&mut self.agenda, self.now, &entry.table, grants);
     }
 
     /// It has left it.
@@ -511,17 +514,4 @@ impl Run<'_> {
             false => Found::Nothing,
         })
     }
-}
-
-/// A head in one line: method, target, and the fields other than `host`.
-fn shown(head: &str) -> String {
-    let mut lines = head.split("\r\n");
-    let first = lines.next().unwrap_or_default();
-    let mut shown = first.trim_end_matches(" HTTP/1.1").to_owned();
-    for line in lines.filter(|line| !line.is_empty() && !line.starts_with("host:")) {
-        shown.push(' ');
-        shown.push_str(&line.replacen(": ", "=", 1));
-    }
-    // A transcript is text: what would move the cursor of whoever reads it does not.
-    shown.replace(|it: char| it.is_control(), "?")
 }

@@ -20,16 +20,15 @@ impl Run<'_> {
         let server = live.entry().table.at(index).server.id;
         let covers_reuse = live.entry().settings.effort.retry_on.covers_reuse();
         let fresh = live.sharing.fresh == Fresh::Yes;
-        let key = self.key_of(token, index);
         if self.descriptors().evict() {
             self.evict(worker, server)?;
         }
-        if let Some(own) = self.own(client, server, &key)? {
+        if let Some(own) = self.own(token, index)? {
             return self.hold(token, own, Lent::Attached);
         }
         if self.is_multiplexed(server)
             && mode != Mode::Never
-            && let Some(busy) = self.pool(server).join(worker, &key)
+            && let Some(busy) = self.pool(server).join(worker, self.key_of(token, index))
         {
             return self.hold(token, Name::of(busy), Lent::Joined);
         }
@@ -41,7 +40,7 @@ impl Run<'_> {
         };
         let found = match reuse::wanted(mode, retryable) {
             _ if fresh => Err(OpenReason::Fresh),
-            Ok(wanted) => self.search(token, index, &key, wanted),
+            Ok(wanted) => self.search(token, index, wanted),
             Err(reason) => Err(reason),
         };
         match found {
@@ -58,23 +57,22 @@ impl Run<'_> {
         &mut self,
         token: Token,
         index: ServerIndex,
-        key: &PoolKey,
         wanted: Wanted,
     ) -> Result<Found<Name>, OpenReason> {
+        let workers = self.world.workers;
+        let busy = (workers > 1 && self.dice.chance(self.world.contention))
+            .then(|| self.dice.draw(u32::from(workers) - 1) as usize);
         let live = self.lives.get(token).expect("it looks for a connection");
-        let (worker, server) = (live.worker, live.entry().table.at(index).server.clone());
+        let (worker, pool) = (live.worker, &live.entry().table.at(index).server.pool);
         let gate = Gate {
             sharing: self.world.sharing,
             reverse: false,
             figures: live.entry().figures(index),
             descriptors: self.descriptors(),
         };
-        let workers = self.world.workers;
-        let busy = (workers > 1 && self.dice.chance(self.world.contention))
-            .then(|| self.dice.draw(u32::from(workers) - 1) as usize)
-            .and_then(|drawn| siblings(worker, workers, 0).nth(drawn));
-        let _at_it = busy.map(|sibling| server.pool.occupy(sibling));
-        server.pool.find(worker, key, wanted, &gate)
+        let busy = busy.and_then(|drawn| siblings(worker, workers, 0).nth(drawn));
+        let _at_it = busy.map(|sibling| pool.occupy(sibling));
+        pool.find(worker, self.key_of(token, index), wanted, &gate)
     }
 
     fn found(&mut self, token: Token, found: Found<Name>) -> Result<bool, Broken> {
@@ -142,7 +140,7 @@ impl Run<'_> {
         server.pool.need.opened();
         server.statistics.of(worker).opened(reason);
         let name = self.connections.open(server.id, worker, client);
-        self.connections.get_mut(name).key = Some(self.key_of(token, index));
+        self.connections.get_mut(name).key = Some(self.key_of(token, index).clone());
         let open = self.connections.of(server.id).in_all();
         if most.is_some_and(|most| open > most) {
             let seen = format!("server {} has {open} connections", server.name);
@@ -174,15 +172,13 @@ impl Run<'_> {
 
     /// Counts a connection that is about to be opened (POOL-51).
     fn reserve(&mut self, worker: WorkerId, server: ServerId, most: Option<u32>) -> Result<bool, Broken> {
-        let server = self.servers[server.0 as usize].clone();
+        let pool = self.pool(server);
         let Some(most) = most else {
-            server.pool.total().opened();
+            pool.total().opened();
             return Ok(true);
         };
         let mut victims = Vec::new();
-        let reserved = server
-            .pool
-            .reserve(worker, most, |evicted| victims.push(evicted.connection));
+        let reserved = pool.reserve(worker, most, |evicted| victims.push(evicted.connection));
         for victim in victims {
             self.forget_connection(victim, Place::Parked, CloseReason::Evicted)?;
         }
@@ -190,7 +186,14 @@ impl Run<'_> {
     }
 
     /// The client's own connection to that server: a private one that is idle, or one attached to it with a free stream.
-    fn own(&mut self, client: u32, server: ServerId, key: &PoolKey) -> Result<Option<Name>, Broken> {
+    fn own(&mut self, token: Token, index: ServerIndex) -> Result<Option<Name>, Broken> {
+        let live = self.lives.get(token).expect("it looks for a connection");
+        let client = live.client;
+        if self.clients[client as usize].own.is_empty() {
+            return Ok(None);
+        }
+        let server = live.entry().table.at(index).server.id;
+        let key = self.key_of(token, index);
         let fits = |name: &&Name| {
             let connection = self.connections.get(**name);
             connection.server == server
@@ -231,10 +234,10 @@ impl Run<'_> {
     }
 
     /// The key of a request's connections to a server.
-    pub(super) fn key_of(&self, token: Token, index: ServerIndex) -> PoolKey {
+    pub(super) fn key_of(&self, token: Token, index: ServerIndex) -> &PoolKey {
         let live = self.lives.get(token).expect("it needs a connection");
         let plain = || &live.entry().keys[index.at()];
-        live.key.as_ref().unwrap_or_else(plain).clone()
+        live.key.as_ref().unwrap_or_else(plain)
     }
 
     // ---- multiplexed connections ---------------------------------------------------------------------------------

@@ -112,7 +112,9 @@ mod tests {
 
     fn machines(model: Model) -> Machines {
         let mut machines = Machines::default();
-        machines.learn(&[Arc::new(Server::new(ServerId(0), "app", "a", 1))], |_| model);
+        machines.learn(&[Arc::new(Server::new(ServerId(0), "app", "a", 1))], |_| {
+            model.clone()
+        });
         machines
     }
 

@@ -36,6 +36,7 @@
 //! | `request`, `release` | what a worker does for a request, and after a response |
 //! | `waiting` | choose, take a slot or wait for one, give it back |
 //! | `connections` | where each connection is, and what must hold of it |
+//! | `message`, `edits` | what a request says; which fields of it are taken away |
 //! | `agenda`, `random` | what comes next; chance |
 //! | `report`, `invariant` | what was seen |
 //! | [`picture`] | what was seen over time, as a page |
@@ -48,12 +49,14 @@ mod connections;
 mod consult;
 mod decision;
 mod delays;
+mod edits;
 mod flow;
 mod invariant;
 pub mod kit;
 mod lend;
 mod live;
 mod machine;
+mod message;
 pub mod picture;
 mod random;
 mod release;

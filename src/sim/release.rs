@@ -53,16 +53,9 @@ impl Run<'_> {
         }
         self.withdraw(name);
         self.clients[client as usize].own.retain(|own| *own != name);
-        let key = self.key_of(token, index);
         let released = self.released(token, name, index);
-        let delay = self
-            .lives
-            .get(token)
-            .expect("looked up above")
-            .entry()
-            .settings
-            .pool
-            .purge_delay;
+        let live = self.lives.get(token).expect("looked up above");
+        let delay = live.entry().settings.pool.purge_delay;
         let (worker, server) = (
             self.connections.get(name).worker,
             self.connections.get(name).server,
@@ -70,7 +63,7 @@ impl Run<'_> {
         let kept = if released.mode == Mode::Never {
             self.keep_private(name, client, &released)
         } else {
-            self.release(worker, server, &key, &released, name)
+            self.release(worker, server, self.key_of(token, index), &released, name)
                 .map(|_ticket| Place::Parked)
         };
         match kept {
@@ -103,10 +96,12 @@ impl Run<'_> {
         Released {
             mode: live.sharing.mode,
             private: false,
-            maintenance: self.is_retired(
-                &self.workers[usize::from(live.worker.0)].generation,
-                connection.server,
-            ),
+            maintenance: if self.is_current(live) {
+                live.entry().table.at(index).state == Admin::Maint
+            } else {
+                let newest = &self.workers[usize::from(live.worker.0)].generation;
+                self.is_retired(newest, connection.server)
+            },
             purge_delay: pool.purge_delay.is_some(),
             reverse: false,
             streams: connection.streams,

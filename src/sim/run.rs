@@ -2,17 +2,18 @@
 
 use super::agenda::{Agenda, Entry, Step};
 use super::connections::{Connections, Name, Wrong};
+use super::edits::OnTheWay;
 use super::invariant::{Broken, Invariant};
 use super::live::{Lives, Token};
 use super::machine::Machines;
+use super::message::Message;
 use super::random::Dice;
 use super::report::{Report, Second, Tally};
 use super::steering::{Current, Steering};
-use super::traffic::{Text, There, Who};
+use super::traffic::{There, Who};
 use super::world::World;
 use crate::decide::reuse::Descriptors;
 use crate::decide::settings::Micros;
-use crate::http1::RequestHead;
 use crate::policy::{BackendId, Priority, ServerId, WorkerId};
 use crate::shared::instances::Policies;
 use crate::shared::key::{KeyCache, KeySecret};
@@ -53,10 +54,12 @@ pub(super) struct Run<'w> {
     /// Of this second.
     pub(super) tally: Tally,
     pub(super) report: Report,
-    pub(super) text: Text,
-    pub(super) head: RequestHead,
+    /// By traffic: what its newest request says.
+    pub(super) messages: Vec<Message<'w>>,
     /// Where the request that is being begun stands in queues, by its route.
     pub(super) priority: Priority,
+    /// What becomes of the fields of that request.
+    pub(super) on_the_way: OnTheWay,
     /// By stream: of which traffic, and which of its clients.
     streams: Vec<(u16, u32)>,
     /// By traffic: its first client.
@@ -134,9 +137,9 @@ impl<'w> Run<'w> {
             spent: 0,
             tally: Tally::default(),
             report: Report::new(seed, world),
-            text: Text::default(),
-            head: RequestHead::default(),
+            messages: world.traffic.iter().map(|_| Message::default()).collect(),
             priority: Priority::default(),
+            on_the_way: OnTheWay::default(),
             streams: Vec::new(),
             first_client: Vec::new(),
             arrived: vec![0; world.traffic.len()],

@@ -142,7 +142,7 @@ impl Zipf {
 
 impl Keys {
     /// Writes one.
-    fn write(&self, dice: &mut Dice, out: &mut String) {
+    pub(super) fn write(&self, dice: &mut Dice, out: &mut String) {
         // Writing to a String does not fail.
         let _ = match self {
             Keys::One => write!(out, "0"),
@@ -154,65 +154,6 @@ impl Keys {
             Keys::Zipf(zipf) => write!(out, "{}", zipf.draw(dice)),
         };
     }
-}
-
-/// A request as text, made anew in place for each.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Text {
-    /// The whole head.
-    pub(super) head: String,
-    /// What `{key}` stands for.
-    pub(super) key: String,
-}
-
-/// What the placeholders of one request stand for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Numbers {
-    pub(super) client: u32,
-    pub(super) request: u64,
-}
-
-impl Text {
-    pub(super) fn write(&mut self, asks: &Asks, numbers: Numbers, dice: &mut Dice) {
-        self.key.clear();
-        asks.keys.write(dice, &mut self.key);
-        let Text { head, key } = self;
-        head.clear();
-        for part in [
-            &asks.method,
-            " ",
-            &asks.target,
-            " HTTP/1.1\r\nhost: ",
-            &asks.host,
-            "\r\n",
-        ] {
-            fill(part, key, numbers, head);
-        }
-        for (name, value) in &asks.headers {
-            for part in [name, ": ", value, "\r\n"] {
-                fill(part, key, numbers, head);
-            }
-        }
-        head.push_str("\r\n");
-    }
-}
-
-/// Appends a text with its placeholders filled in.
-fn fill(text: &str, key: &str, numbers: Numbers, out: &mut String) {
-    let mut rest = text;
-    while let Some(open) = rest.find('{') {
-        out.push_str(&rest[..open]);
-        rest = &rest[open..];
-        let end = rest.find('}').map_or(rest.len(), |end| end + 1);
-        let _ = match &rest[..end] {
-            "{key}" => write!(out, "{key}"),
-            "{client}" => write!(out, "{}", numbers.client),
-            "{n}" => write!(out, "{}", numbers.request),
-            other => write!(out, "{other}"),
-        };
-        rest = &rest[end..];
-    }
-    out.push_str(rest);
 }
 
 impl Traffic {
@@ -298,27 +239,6 @@ mod tests {
         }
         let always = Clients::thinking(1, Span::Constant(1));
         assert_eq!(always.there(0, 99), Some(There::Now));
-    }
-
-    #[test]
-    fn placeholders_are_filled_in() {
-        let asks = Asks {
-            method: "GET".into(),
-            host: "app.test".into(),
-            target: "/users/{key}?n={n}&c={other}".into(),
-            headers: vec![("x-client".into(), "c{client}".into())],
-            keys: Keys::Of(vec!["ann".into()]),
-        };
-        let mut text = Text::default();
-        let numbers = Numbers {
-            client: 3,
-            request: 12,
-        };
-        text.write(&asks, numbers, &mut Dice::new(1));
-        assert_eq!(
-            text.head,
-            "GET /users/ann?n=12&c={other} HTTP/1.1\r\nhost: app.test\r\nx-client: c3\r\n\r\n"
-        );
     }
 
     /// The first of a thousand has 1/H(1000) = 13.4 % of all, the second half as much.

@@ -3,15 +3,17 @@
 //! A wait is told to its worker as production does, by a message; it arrives at the same instant, and the worker does
 //! what it was at first.
 
-use super::agenda::Step;
+use super::agenda::{Agenda, Step};
 use super::connections::Name;
 use super::consult;
 use super::decision::Queued;
 use super::invariant::{Broken, Invariant};
 use super::live::{Live, Token, Wait};
 use super::run::Run;
+use super::steering::Current;
 use crate::decide::balance::servers;
 use crate::decide::exchange::{Event, ServerSide, Taken, Timer};
+use crate::decide::settings::Micros;
 use crate::decide::usher::{AboutToWait, Admission};
 use crate::policy::{Priority, ServerId, ServerIndex, Table};
 use crate::shared::queue::{Grants, Outcome, Waiter};
@@ -22,37 +24,36 @@ impl Run<'_> {
     // ---- slots ---------------------------------------------------------------------------------------------------
 
     pub(super) fn take_slot(&mut self, token: Token, index: ServerIndex) -> Result<Taken, Broken> {
-        let live = self.lives.get(token).expect("it takes a slot");
-        let (table, asked) = (live.entry().table.clone(), live.asked);
         let taken = self.take_now(token, index)?;
+        let live = self.lives.get_mut(token).expect("it takes a slot");
+        let table = &live.entry().table;
         // What the balancer did not choose itself, it has to be told of (LB-22).
-        if !taken || asked {
+        if !taken || live.asked {
             table.changed(index);
         }
         if !taken {
             return Ok(Taken::Refused);
         }
-        let live = self.lives.get_mut(token).expect("looked up above");
         live.seat.slot = Some((table.at(index).server.id, index));
         live.seat.until = 0;
         Ok(Taken::Yes)
     }
 
     /// Takes a slot by the limit of today, which the request's table may not know; none of a server in maintenance.
-    fn take_now(&mut self, token: Token, index: ServerIndex) -> Result<bool, Broken> {
+    fn take_now(&self, token: Token, index: ServerIndex) -> Result<bool, Broken> {
         let live = self.lives.get(token).expect("it takes a slot");
         let own = &live.entry().table;
         let newest = &self.workers[usize::from(live.worker.0)].generation;
         let table = match consult::place_of(newest, own.id) {
-            Some(at) => newest.backends[usize::from(at.0)].table.clone(),
-            None => own.clone(),
+            Some(at) => &newest.backends[usize::from(at.0)].table,
+            None => own,
         };
         let Some(place) = table.find_near(own.at(index).server.id, index) else {
             return Ok(own.take(index));
         };
         let taken = table.takes_tied(place) && table.take(place);
         if taken {
-            self.check_slots(&table, place)?;
+            self.check_slots(table, place)?;
         }
         Ok(taken)
     }
@@ -62,22 +63,18 @@ impl Run<'_> {
             return Ok(());
         };
         if let Some(slot) = live.seat.slot.take() {
-            let own = live.entry().table.clone();
-            self.give_back(&own, slot);
+            let table = newest(&self.current, &live.entry().table);
+            give_back(&mut self.agenda, self.now, table, slot);
         }
         Ok(())
     }
 
-    /// Gives a slot back that was had with that table: to whoever waits for it, if anybody does.
-    fn give_back(&mut self, own: &Arc<BackendTable<Name>>, (server, near): (ServerId, ServerIndex)) {
-        let now = consult::place_of(&self.current, own.id);
-        let table = now.map_or_else(
-            || own.clone(),
-            |at| self.current.backends[usize::from(at.0)].table.clone(),
-        );
-        let mut grants = Grants::new();
-        table.give_back(server, near, &mut grants);
-        self.tell_waits_of(&table, grants);
+    /// Whether a request goes by what its worker goes by.
+    pub(super) fn is_current(&self, live: &Live) -> bool {
+        Arc::ptr_eq(
+            &self.workers[usize::from(live.worker.0)].generation,
+            &live.generation,
+        )
     }
 
     /// Goes on with what its worker has by now; `false` if the backend has gone. Nothing may be held of the former table.
@@ -336,10 +333,9 @@ impl Run<'_> {
 
     /// Ends a wait that is given up with its request, and gives back what it brought.
     pub(super) fn leave_seat(&mut self, token: Token, live: &mut Live) -> Result<(), Broken> {
-        let table = live.entry().table.clone();
         if let Some(wait) = live.seat.wait.take() {
             self.in_queues -= 1;
-            match table.cancel(wait.place, wait.rank, &wait.waiter) {
+            match live.entry().table.cancel(wait.place, wait.rank, &wait.waiter) {
                 Ok(()) => {}
                 Err(Outcome::Granted(granted)) => {
                     self.late.insert(token);
@@ -351,7 +347,8 @@ impl Run<'_> {
             }
         }
         if let Some(slot) = live.seat.slot.take() {
-            self.give_back(&table, slot);
+            let table = newest(&self.current, &live.entry().table);
+            give_back(&mut self.agenda, self.now, table, slot);
         }
         Ok(())
     }
@@ -365,16 +362,8 @@ impl Run<'_> {
     }
 
     /// The same, and goes on where a call served as many as one may.
-    pub(super) fn tell_waits_of(&mut self, table: &BackendTable<Name>, mut grants: Grants) {
-        loop {
-            for grant in grants.drain() {
-                self.agenda.enter(self.now, grant.worker, Step::Told(grant.token));
-            }
-            if !grants.take_unfinished() {
-                return;
-            }
-            table.look(&mut grants);
-        }
+    pub(super) fn tell_waits_of(&mut self, table: &BackendTable<Name>, grants: Grants) {
+        tell(&mut self.agenda, self.now, table, grants);
     }
 
     // ---- what must hold ------------------------------------------------------------------------------------------
@@ -420,4 +409,34 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// Gives a slot back: to whoever waits for it, if anybody does.
+fn give_back(
+    agenda: &mut Agenda,
+    now: Micros,
+    table: &BackendTable<Name>,
+    (server, near): (ServerId, ServerIndex),
+) {
+    let mut grants = Grants::new();
+    table.give_back(server, near, &mut grants);
+    tell(agenda, now, table, grants);
+}
+
+/// Enters what the workers of those who waited are told, and goes on where a call served as many as one may.
+pub(super) fn tell(agenda: &mut Agenda, now: Micros, table: &BackendTable<Name>, mut grants: Grants) {
+    loop {
+        for grant in grants.drain() {
+            agenda.enter(now, grant.worker, Step::Told(grant.token));
+        }
+        if !grants.take_unfinished() {
+            return;
+        }
+        table.look(&mut grants);
+    }
+}
+
+/// The table that slots are given back to: the published one; that which is had, where its backend has gone.
+fn newest<'t>(current: &'t Current, own: &'t BackendTable<Name>) -> &'t BackendTable<Name> {
+    consult::place_of(current, own.id).map_or(own, |at| &current.backends[usize::from(at.0)].table)
 }

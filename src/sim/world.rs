@@ -4,6 +4,7 @@ use super::random::Span;
 use super::traffic::Traffic;
 use crate::decide::reuse::Sharing;
 use crate::decide::settings::Micros;
+use std::sync::Arc;
 
 /// Everything of a run that is not the proxy's configuration.
 #[derive(Clone, Debug)]
@@ -87,7 +88,7 @@ pub struct Costs {
 }
 
 /// How one server behaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
     /// From a request to its response, the way there and back included; 1 µs at least.
     pub service: Span,
@@ -97,6 +98,8 @@ pub struct Model {
     pub closes_after: Option<u32>,
     /// Requests that one connection carries at a time: 1 for HTTP/1, more for a multiplexed one.
     pub streams: u32,
+    /// What it writes in each response about its load, as [`Self::reports`] fills it in; `None`: nothing.
+    pub report: Option<Arc<str>>,
     /// What goes wrong with it.
     pub faults: Faults,
 }
@@ -133,7 +136,48 @@ impl Model {
             capacity: None,
             closes_after: None,
             streams: 1,
+            report: None,
             faults: Faults::default(),
         }
+    }
+
+    /// What it says about its load while it has so many requests. Filled in are `{in-flight}`, `{queued}` (those that
+    /// it does not work on yet) and `{load}` (their number by its capacity).
+    pub fn reports(&self, in_flight: u32) -> Option<String> {
+        let report = self.report.as_deref()?;
+        let capacity = self.capacity.unwrap_or(u32::MAX);
+        let load = f64::from(in_flight) / f64::from(capacity);
+        Some(
+            report
+                .replace("{in-flight}", &in_flight.to_string())
+                .replace("{queued}", &in_flight.saturating_sub(capacity).to_string())
+                .replace("{load}", &format!("{load:.4}")),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_filled_in() {
+        let model = |report: &str, capacity| Model {
+            report: Some(report.into()),
+            capacity,
+            ..Model::answering(Span::Constant(1))
+        };
+        let text = "TEXT cpu_utilization={load},named_metrics.queue={queued},named_metrics.busy={in-flight}";
+        assert_eq!(
+            model(text, Some(4)).reports(5).as_deref(),
+            Some("TEXT cpu_utilization=1.2500,named_metrics.queue=1,named_metrics.busy=5")
+        );
+        assert_eq!(
+            model(r#"JSON {"eps":{queued},"cpu_utilization":{load}}"#, None)
+                .reports(5)
+                .as_deref(),
+            Some(r#"JSON {"eps":0,"cpu_utilization":0.0000}"#)
+        );
+        assert_eq!(Model::answering(Span::Constant(1)).reports(5), None);
     }
 }

@@ -2,9 +2,9 @@
 
 use super::contract::{admit, balance_pick, balance_plan, classify, reuse, reuse_plan, route};
 use crate::policy::{
-    CLASSES, CONNECTIONS_MAX, Fault, Fresh, Member, OFFSETS, Pick, Plan, PoolWish, Preference, Priority,
-    RETRY_AFTER_MAX, Rejection, Routed, Selector, ServerIndex, Spill, Standing, Target, Tier, Verdict,
-    WishedSharing, check_wishes,
+    CLASSES, CONNECTIONS_MAX, Fault, Fresh, Given, Member, OFFSETS, Pick, Plan, PoolWish, Preference,
+    Priority, RETRY_AFTER_MAX, Rejection, Routed, Selector, ServerIndex, Spill, Standing, Target, Tier,
+    Verdict, WishedSharing, check_wishes,
 };
 use std::time::Duration;
 
@@ -27,7 +27,12 @@ pub(super) fn pick(choice: balance_pick::Choice, servers: usize) -> Result<Optio
     let Some(first) = server(choice.first, servers)? else {
         return Ok(None);
     };
-    let second = server(choice.second, servers)?.filter(|second| *second != first);
+    let known = if cfg!(feature = "planted-answer-bug") {
+        usize::from(u16::MAX)
+    } else {
+        servers
+    };
+    let second = server(choice.second, known)?.filter(|second| *second != first);
     Ok(Some(Pick { first, second }))
 }
 
@@ -41,7 +46,7 @@ fn server(index: i32, servers: usize) -> Result<Option<ServerIndex>, Refused> {
 }
 
 /// A decision among what there is.
-pub(super) fn route(decision: route::Decision, shape: Shape) -> Result<Option<Routed>, Refused> {
+pub(super) fn route(decision: route::Decision, shape: Shape) -> Result<Routed, Refused> {
     let route::Decision {
         action,
         target,
@@ -61,14 +66,17 @@ pub(super) fn route(decision: route::Decision, shape: Shape) -> Result<Option<Ro
         )),
     };
     let target = match action {
-        -1 => return Ok(None),
-        0 => Target::Backend(known(shape.backends)?),
-        1 => Target::Redirect(known(shape.redirects)?),
-        2 => Target::Respond(known(shape.responses)?),
+        -1 => None,
+        0 => Some(Target::Backend(known(shape.backends)?)),
+        1 => Some(Target::Redirect(known(shape.redirects)?)),
+        2 => Some(Target::Respond(known(shape.responses)?)),
         _ => return Err((Fault::UnknownTarget, format!("action {action}"))),
     };
-    let remember = Duration::from_millis(remember.unsigned_abs().into());
-    Ok(Some(Routed { target, remember }))
+    Ok(Routed {
+        target,
+        remember: Duration::from_millis(remember.unsigned_abs().into()),
+        given: Given::Asked,
+    })
 }
 
 /// A preference for a request of which so many attributes are seen; `None` if it says nothing at all.
@@ -467,15 +475,14 @@ mod tests {
                 shape,
             )
         };
-        let remember = Duration::from_millis(5);
-        assert_eq!(
-            route(0, 1, 5),
-            Ok(Some(Routed {
-                target: Target::Backend(1),
-                remember
-            }))
-        );
-        assert_eq!(route(-1, 77, 0), Ok(None));
+        let routed = |target, remember| Routed {
+            target,
+            remember: Duration::from_millis(remember),
+            given: Given::Asked,
+        };
+        assert_eq!(route(0, 1, 5), Ok(routed(Some(Target::Backend(1)), 5)));
+        assert_eq!(route(-1, 77, 0), Ok(routed(None, 0)));
+        assert_eq!(route(-1, 77, 9), Ok(routed(None, 9)));
         for (action, target) in [(0, 2), (0, -1), (1, 1), (2, 0), (3, 0), (-2, 0), (0, 65_536)] {
             assert_eq!(
                 fault(route(action, target, 0)),

@@ -4,12 +4,14 @@ use super::answer::Shape;
 use super::component::Loaded;
 use super::contract::configure;
 use super::error::{LoadError, Problem};
+use super::guest::clean;
 use super::health::Health;
 use super::instance::{Allowance, Cut, Instance};
 use super::planner::Planning;
 use super::serve::Serving;
 use crate::policy::{
-    ATTRIBUTES_MAX, Attached, Attachment, Attribute, Fault, HEADERS_MAX, Offers, Planner, Policy, Setup,
+    ATTRIBUTES_MAX, Attached, Attachment, Attribute, Fault, Grant, Grants, HEADERS_MAX, Keeper, MEASURES_MAX,
+    Measure, NUMBERS_MAX, Number, NumberKind, Offers, Planner, Policy, Setup, Tally, is_number_name,
     is_token,
 };
 use std::sync::Arc;
@@ -21,11 +23,14 @@ const CONFIGURE_MAX: Duration = Duration::from_secs(1);
 const PLAN_MAX: Duration = Duration::from_millis(100);
 /// Problems that are shown of a configuration.
 const PROBLEMS_MAX: usize = 64;
-/// What frames or routes a message is the core's, not a policy's.
-const CLOSED_HEADERS: [&str; 11] = [
+/// What frames or routes a message is the core's, not a policy's, and neither is what some servers take for it.
+const CLOSED_HEADERS: [&str; 15] = [
     "connection",
     "content-length",
+    "content_length",
+    "expect",
     "host",
+    "http2-settings",
     "keep-alive",
     "proxy-authenticate",
     "proxy-authorization",
@@ -33,6 +38,7 @@ const CLOSED_HEADERS: [&str; 11] = [
     "te",
     "trailer",
     "transfer-encoding",
+    "transfer_encoding",
     "upgrade",
 ];
 
@@ -47,6 +53,8 @@ pub struct Limits {
     pub memory_max: usize,
     /// Units of work of a call in a test, instead of a deadline.
     pub fuel_max: u64,
+    /// What it may import beyond what every policy may.
+    pub grants: Grants,
 }
 
 impl Default for Limits {
@@ -56,6 +64,7 @@ impl Default for Limits {
             mean_max: Some(Duration::from_micros(20)),
             memory_max: 16 << 20,
             fuel_max: 10_000_000,
+            grants: Grants::default(),
         }
     }
 }
@@ -69,8 +78,19 @@ pub(super) struct Placed {
     pub(super) shape: Shape,
     pub(super) health: Health,
     setup: configure::Setup,
-    /// What it answered the first time, to which later answers must be equal.
+    /// What it said the first time, to which it must keep.
+    said: Said,
+    /// Where what it is granted is kept; `None` for nowhere.
+    keeper: Option<Arc<dyn Keeper>>,
+}
+
+/// What a guest says in `configure`.
+struct Said {
     wishes: configure::Wishes,
+    /// The measures that it asked for.
+    measures: Vec<String>,
+    /// The numbers that it declared.
+    numbers: Vec<(NumberKind, String)>,
 }
 
 /// What [`Loaded::attach`] makes. Shared by all threads.
@@ -83,15 +103,27 @@ impl Loaded {
         configured(self, &who, &told(setup), limits).map(|(_, offers)| offers)
     }
 
-    /// Configures it for a place, and makes one instance as a worker would, so that what cannot work fails here.
+    /// Configures it for a place, and makes one instance as a worker would, so that what cannot work fails here. What it
+    /// is granted is kept nowhere.
     pub fn attach(
         &self,
         setup: &Setup,
         limits: Limits,
         now: Duration,
     ) -> Result<Arc<dyn Attachment>, LoadError> {
+        self.attach_kept(setup, limits, None, now)
+    }
+
+    /// The same, with who keeps what it is granted.
+    pub fn attach_kept(
+        &self,
+        setup: &Setup,
+        limits: Limits,
+        keeper: Option<Arc<dyn Keeper>>,
+        now: Duration,
+    ) -> Result<Arc<dyn Attachment>, LoadError> {
         let (who, told) = (attached(setup), told(setup));
-        let (wishes, offers) = configured(self, &who, &told, &limits)?;
+        let (said, offers) = configured(self, &who, &told, &limits)?;
         let shape = Shape {
             backends: setup.backends.len(),
             redirects: setup.redirects.len(),
@@ -106,7 +138,8 @@ impl Loaded {
             shape,
             health,
             setup: told,
-            wishes,
+            said,
+            keeper,
         });
         placed
             .instance(now)
@@ -140,13 +173,30 @@ impl Placed {
         let mut instance = Instance::new(&self.loaded, &self.who, self.limits.memory_max, allowance)?;
         let answer = ask(&mut instance, &self.setup, allowance, now)?;
         match answer {
-            None => Ok(instance),
-            Some(Ok(wishes)) if same(&wishes, &self.wishes) => Ok(instance),
-            Some(_) => Err(Cut::dropped(
+            Ok(said) if said.is(&self.said) => {
+                instance.guest().measured.settle(&self.offers.measures);
+                Ok(instance)
+            }
+            _ => Err(Cut::dropped(
                 Fault::Configure,
                 "configure answered otherwise than the first time",
             )),
         }
+    }
+
+    /// What an instance counts in; `None` if it counts nothing.
+    pub(super) fn tally(&self) -> Option<Arc<Tally>> {
+        let numbers = &self.offers.numbers;
+        (!numbers.is_empty()).then(|| match &self.keeper {
+            Some(keeper) => keeper.tally(numbers),
+            None => Arc::new(Tally::new(numbers.clone())),
+        })
+    }
+
+    /// Where a planner's bytes are kept.
+    pub(super) fn store(&self) -> Option<Arc<dyn Keeper>> {
+        let granted = self.limits.grants.has(Grant::Store);
+        self.keeper.clone().filter(|_| granted)
     }
 
     /// For a call that a request waits for.
@@ -193,25 +243,27 @@ fn configured(
     who: &Arc<Attached>,
     setup: &configure::Setup,
     limits: &Limits,
-) -> Result<(configure::Wishes, Offers), LoadError> {
+) -> Result<(Said, Offers), LoadError> {
+    let missing = limits.grants.missing(loaded.wants());
+    if missing != Grants::default() {
+        return Err(LoadError::NotGranted {
+            path: loaded.path().into(),
+            policy: setup.policy.clone(),
+            granted: limits.grants,
+            missing,
+        });
+    }
     let allowance = Allowance::new(CONFIGURE_MAX, limits.fuel_max.saturating_mul(100));
     let mut instance = Instance::new(loaded, who, limits.memory_max, allowance)
         .map_err(|cut| fault(loaded, &setup.policy, "its start", cut))?;
     let answer = ask(&mut instance, setup, allowance, Duration::ZERO)
         .map_err(|cut| fault(loaded, &setup.policy, "configure", cut))?;
-    let wishes = match answer {
-        None => configure::Wishes {
-            attributes: Vec::new(),
-            headers: Vec::new(),
-        },
-        Some(Ok(wishes)) => wishes,
-        Some(Err(problems)) => return Err(refusal(&setup.policy, problems)),
-    };
-    let offers = offers(loaded, &wishes).map_err(|text| LoadError::Wish {
+    let said = answer.map_err(|problems| refusal(&setup.policy, problems))?;
+    let offers = offers(loaded, &said).map_err(|text| LoadError::Wish {
         policy: setup.policy.clone(),
-        text,
+        text: clean(&text),
     })?;
-    Ok((wishes, offers))
+    Ok((said, offers))
 }
 
 fn fault(loaded: &Loaded, policy: &str, during: &'static str, cut: Cut) -> LoadError {
@@ -224,27 +276,41 @@ fn fault(loaded: &Loaded, policy: &str, during: &'static str, cut: Cut) -> LoadE
     }
 }
 
-type Configured = Result<configure::Wishes, Vec<configure::Problem>>;
-
-/// What it answers to its setup; `None` if it does not want to know.
+/// What it says to its setup; nothing if it does not want to know.
 fn ask(
     instance: &mut Instance,
     setup: &configure::Setup,
     allowance: Allowance,
     now: Duration,
-) -> Result<Option<Configured>, Cut> {
+) -> Result<Result<Said, Vec<configure::Problem>>, Cut> {
     let ask = |guest: &mut super::guest::Guest| {
         guest.request.at(now, 0);
         guest.request.declare(ATTRIBUTES_MAX);
+        (guest.measured.declaring, guest.granted.declaring) = (true, true);
     };
-    instance.call_at_leisure(allowance, ask, |store, exports| match &exports.configure {
-        None => Ok(None),
-        Some(configure) => configure.call_configure(store, setup).map(Some),
-    })
+    let answer = instance.call_at_leisure(allowance, ask, |store, exports| match &exports.configure {
+        None => Ok(Ok(configure::Wishes {
+            attributes: Vec::new(),
+            headers: Vec::new(),
+        })),
+        Some(configure) => configure.call_configure(store, setup),
+    })?;
+    let guest = instance.guest();
+    Ok(answer.map(|wishes| Said {
+        wishes,
+        measures: std::mem::take(&mut guest.measured.names),
+        numbers: std::mem::take(&mut guest.granted.numbers),
+    }))
 }
 
-fn same(one: &configure::Wishes, other: &configure::Wishes) -> bool {
-    one.attributes == other.attributes && one.headers == other.headers
+impl Said {
+    fn is(&self, other: &Said) -> bool {
+        let (one, another) = (&self.wishes, &other.wishes);
+        one.attributes == another.attributes
+            && one.headers == another.headers
+            && self.measures == other.measures
+            && self.numbers == other.numbers
+    }
 }
 
 fn refusal(policy: &str, problems: Vec<configure::Problem>) -> LoadError {
@@ -252,8 +318,8 @@ fn refusal(policy: &str, problems: Vec<configure::Problem>) -> LoadError {
         .into_iter()
         .take(PROBLEMS_MAX)
         .map(|problem| Problem {
-            path: problem.path,
-            message: problem.message,
+            path: clean(&problem.path),
+            message: clean(&problem.message),
         })
         .collect();
     if problems.is_empty() {
@@ -269,7 +335,8 @@ fn refusal(policy: &str, problems: Vec<configure::Problem>) -> LoadError {
 }
 
 /// What it offers, if all that it wishes exists.
-fn offers(loaded: &Loaded, wishes: &configure::Wishes) -> Result<Offers, String> {
+fn offers(loaded: &Loaded, said: &Said) -> Result<Offers, String> {
+    let wishes = &said.wishes;
     if wishes.attributes.len() > ATTRIBUTES_MAX || wishes.headers.len() > HEADERS_MAX {
         return Err(format!(
             "it asks for more than {ATTRIBUTES_MAX} attributes or {HEADERS_MAX} headers"
@@ -277,7 +344,7 @@ fn offers(loaded: &Loaded, wishes: &configure::Wishes) -> Result<Offers, String>
     }
     let attribute = |name: &String| {
         Attribute::parse(name).ok_or_else(|| {
-            format!("it asks for the attribute `{name}`, which does not exist; wit/configure.wit lists them")
+            format!("it asks for an attribute that does not exist; wit/configure.wit lists them: `{name}`")
         })
     };
     Ok(Offers {
@@ -294,15 +361,48 @@ fn offers(loaded: &Loaded, wishes: &configure::Wishes) -> Result<Offers, String>
             .map(attribute)
             .collect::<Result<_, _>>()?,
         headers: wishes.headers.iter().map(header).collect::<Result<_, _>>()?,
+        measures: measures(&said.measures)?,
+        numbers: numbers(&said.numbers)?,
     })
+}
+
+fn measures(names: &[String]) -> Result<Box<[Measure]>, String> {
+    if names.len() > MEASURES_MAX {
+        return Err(format!("it asks for more than {MEASURES_MAX} measures"));
+    }
+    let measure = |name: &String| {
+        Measure::parse(name).ok_or_else(|| {
+            format!("it asks for the measure `{name}`, which does not exist; wit/measures.wit lists them")
+        })
+    };
+    names.iter().map(measure).collect()
+}
+
+fn numbers(declared: &[(NumberKind, String)]) -> Result<Arc<[Number]>, String> {
+    if declared.len() > NUMBERS_MAX {
+        return Err(format!("it declares more than {NUMBERS_MAX} counters and gauges"));
+    }
+    let number = |(at, (kind, name)): (usize, &(NumberKind, String))| {
+        if !is_number_name(name) {
+            return Err(format!(
+                "it declares the number `{name}`; expected 1 to 64 of a…z, 0…9 and _, a letter first"
+            ));
+        }
+        if declared[..at].iter().any(|(_, other)| other == name) {
+            return Err(format!("it declares the number `{name}` twice"));
+        }
+        Ok(Number {
+            name: name.as_str().into(),
+            kind: *kind,
+        })
+    };
+    declared.iter().enumerate().map(number).collect()
 }
 
 fn header(name: &String) -> Result<Box<str>, String> {
     let lower = name.to_ascii_lowercase();
     if !is_token(name) {
-        return Err(format!(
-            "it wants to edit the header `{name}`, which is no name of a header"
-        ));
+        return Err(format!("it wants to edit a header whose name is none: `{name}`"));
     }
     if CLOSED_HEADERS.contains(&lower.as_str()) {
         return Err(format!(
@@ -319,7 +419,7 @@ mod tests {
     #[test]
     fn what_frames_a_message_is_closed() {
         assert_eq!(header(&"X-Shard".into()), Ok("x-shard".into()));
-        for closed in ["Content-Length", "host", "a b", ""] {
+        for closed in ["Content-Length", "host", "Expect", "content_length", "a b", ""] {
             assert!(header(&closed.to_owned()).is_err(), "{closed}");
         }
     }

@@ -6,8 +6,8 @@ use super::digest::Digest;
 use super::error::LoadError;
 use super::guest::Guest;
 use super::instance::{Allowance, Exports, Instance};
-use super::{Host, MEMORY_MAX, wasi};
-use crate::policy::{Attached, Fault};
+use super::{Host, MEMORY_MAX, contract, wasi};
+use crate::policy::{Attached, Fault, Grants};
 use rustix::process::setpriority_process;
 use std::fs::File;
 use std::io::Read;
@@ -36,6 +36,7 @@ struct Inner {
     pre: InstancePre<Guest>,
     indices: Indices,
     reads_requests: bool,
+    wants: Grants,
 }
 
 /// Where the interfaces of the contract are.
@@ -102,6 +103,11 @@ impl Loaded {
         self.0.indices.admit.is_some()
     }
 
+    /// What it has to be granted.
+    pub fn wants(&self) -> Grants {
+        self.0.wants
+    }
+
     /// Whether it may ask about a request what it was not given.
     pub(super) fn reads_requests(&self) -> bool {
         self.0.reads_requests
@@ -155,6 +161,11 @@ pub(super) fn load(host: &Arc<Host>, path: &Path, expected: Option<Digest>) -> R
         .component_type()
         .get_import(component.engine(), REQUEST)
         .is_some();
+    let wants = component
+        .component_type()
+        .imports(component.engine())
+        .filter_map(|(name, _)| contract::grant(name))
+        .collect();
     let loaded = Loaded(Arc::new(Inner {
         host: Arc::clone(host),
         path: path.into(),
@@ -163,6 +174,7 @@ pub(super) fn load(host: &Arc<Host>, path: &Path, expected: Option<Digest>) -> R
         pre: link(host, path, &component)?,
         indices,
         reads_requests,
+        wants,
     }));
     rehearse(&loaded)?;
     Ok(loaded)

@@ -1,7 +1,7 @@
 //! Why a component cannot be used: what, where, and what to do about it.
 
 use super::digest::Digest;
-use crate::policy::Fault;
+use crate::policy::{Fault, Grant, Grants};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -53,6 +53,17 @@ pub enum LoadError {
         path: PathBuf,
         /// Their names.
         unknown: Vec<String>,
+    },
+    /// It imports what it was not granted.
+    NotGranted {
+        /// The file.
+        path: PathBuf,
+        /// The policy's name.
+        policy: String,
+        /// What it has been granted already.
+        granted: Grants,
+        /// What is missing.
+        missing: Grants,
     },
     /// Its types are not those of the contract.
     Types {
@@ -162,6 +173,25 @@ impl fmt::Display for LoadError {
                 path.display(),
                 unknown.join(", ")
             ),
+            LoadError::NotGranted {
+                path,
+                policy,
+                granted,
+                missing,
+            } => {
+                let imports: Vec<String> = missing
+                    .iter()
+                    .map(|grant| format!("forebay:policy/{}", grant.word()))
+                    .collect();
+                let all = granted.iter().chain(missing.iter());
+                write!(
+                    out,
+                    "{}: imports {}, which has to be granted. Write `grants = {}` in [policy.{policy}]",
+                    path.display(),
+                    imports.join(" and "),
+                    listed(all)
+                )
+            }
             LoadError::Types { path, text } => write!(
                 out,
                 "{}: its types differ from the contract: {text}. Build it against wit/ of this version",
@@ -198,6 +228,12 @@ impl fmt::Display for LoadError {
             LoadError::Engine { text } => write!(out, "no WebAssembly engine: {text}"),
         }
     }
+}
+
+/// As `grants` lists them.
+pub(super) fn listed(grants: impl Iterator<Item = Grant>) -> String {
+    let quoted: Vec<String> = grants.map(|grant| format!("\"{}\"", grant.word())).collect();
+    format!("[{}]", quoted.join(", "))
 }
 
 /// What can be done about a component that fails before it has served anything.

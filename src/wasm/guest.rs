@@ -4,8 +4,10 @@
 //! Everything is owned: values are copied in before a call, because a store outlives the request. A mistake that the
 //! guest need not notice is only noted here; the caller finds it after the call and refuses the answer.
 
+use super::granted::Granted;
+use super::measured::Measured;
 use super::ticker::Overdue;
-use crate::policy::{Asked, Attached, Edits, Fault, Journal, Level, Live, ServerIndex};
+use crate::policy::{ATTRIBUTES_MAX, Asked, Attached, Edits, Fault, Journal, Level, Live, ServerIndex};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,8 +18,8 @@ use wasmtime::{ResourceLimiter, UpdateDeadline};
 pub(super) const HOST_CALLS_MAX: u32 = 1024;
 /// Lines that it may log of these.
 pub(super) const LOGS_MAX: u32 = 16;
-/// Bytes of a line; more are cut off.
-pub(super) const LOG_BYTES_MAX: usize = 1024;
+/// Bytes of a line that an operator reads; more are cut off.
+const LINE_MAX: usize = 1024;
 /// Elements of a table.
 pub(super) const TABLE_MAX: usize = 20_000;
 
@@ -30,6 +32,8 @@ pub(super) struct Guest {
     /// Whether this call may edit headers, and how many it declared.
     pub(super) editing: Option<u8>,
     pub(super) noted: Option<(Fault, Cow<'static, str>)>,
+    pub(super) measured: Measured,
+    pub(super) granted: Granted,
     overdue: Option<Overdue>,
     journal: Arc<dyn Journal>,
     live: Option<(Arc<dyn Live>, usize)>,
@@ -50,6 +54,8 @@ impl Guest {
             edits: Edits::default(),
             editing: None,
             noted: None,
+            measured: Measured::default(),
+            granted: Granted::default(),
             overdue: None,
             journal,
             live: None,
@@ -65,6 +71,8 @@ impl Guest {
         self.noted = None;
         self.overdue = None;
         self.editing = None;
+        self.measured.declaring = false;
+        self.granted.begin();
         self.memory.refused = false;
     }
 
@@ -107,16 +115,14 @@ impl Guest {
         self.logs <= LOGS_MAX
     }
 
-    /// Writes a line, shortened and without control characters.
+    /// Writes a line, clean.
     pub(super) fn log(&self, level: Level, text: &str) {
-        let end = text.floor_char_boundary(LOG_BYTES_MAX);
-        let shown = |it: char| if it.is_control() { '?' } else { it };
-        let clean: String = text[..end].chars().map(shown).collect();
-        self.journal.said(&self.who, level, &clean);
+        self.journal.said(&self.who, level, &clean(text));
     }
 
     /// The table that its indices mean from now on.
     pub(super) fn show(&mut self, live: Arc<dyn Live>, servers: usize) {
+        self.measured.follow(&live, servers);
         self.live = Some((live, servers));
     }
 
@@ -141,9 +147,57 @@ impl Guest {
     }
 }
 
+/// What a guest wrote, or had a part in, as an operator may see it: shortened and without control characters, which could
+/// begin a line or command a terminal.
+pub(super) fn clean(text: &str) -> String {
+    let end = text.floor_char_boundary(LINE_MAX);
+    let shown = |it: char| if it.is_control() { '?' } else { it };
+    text[..end].chars().map(shown).collect()
+}
+
 /// As it crosses: never above 2³¹−1.
 pub(super) fn number(figure: u32) -> i32 {
     i32::try_from(figure).unwrap_or(i32::MAX)
+}
+
+/// What an answer may depend on beside what came with the call: a bit for each attribute, and one for all that is no part of
+/// the request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen(u32);
+
+impl Seen {
+    const BESIDE: u32 = 1 << ATTRIBUTES_MAX;
+
+    /// The attributes that come with the call.
+    pub(super) fn pushed() -> Seen {
+        Seen(0b11)
+    }
+
+    pub(super) fn attribute(&mut self, at: usize) {
+        self.0 |= 1 << at;
+    }
+
+    /// A draw or the time: the same request may be answered otherwise.
+    pub(super) fn beside_the_request(&mut self) {
+        self.0 |= Seen::BESIDE;
+    }
+
+    pub(super) fn is_repeatable(self) -> bool {
+        self.0 & Seen::BESIDE == 0
+    }
+
+    pub(super) fn covers(self, other: Seen) -> bool {
+        other.0 & !self.0 == 0
+    }
+
+    pub(super) fn add(&mut self, other: Seen) {
+        self.0 |= other.0;
+    }
+
+    /// The attributes, by their index.
+    pub(super) fn attributes(self) -> impl Iterator<Item = usize> {
+        (0..ATTRIBUTES_MAX).filter(move |at| self.0 & (1 << at) != 0)
+    }
 }
 
 /// The current request, as far as the guest may see it.
@@ -151,6 +205,7 @@ pub(super) fn number(figure: u32) -> i32 {
 pub(super) struct Request {
     now: Duration,
     draws: u64,
+    seen: Seen,
     text: Vec<u8>,
     values: Vec<Option<Range<usize>>>,
 }
@@ -173,6 +228,7 @@ impl Request {
     pub(super) fn at(&mut self, now: Duration, seed: u64) {
         self.now = now;
         self.draws = seed;
+        self.seen = Seen::default();
         self.text.clear();
         self.values.clear();
     }
@@ -183,19 +239,32 @@ impl Request {
         self.values.resize(attributes, None);
     }
 
+    /// The time of the call, for who does not tell the guest.
+    pub(super) fn time(&self) -> Duration {
+        self.now
+    }
+
     /// The value of an attribute; the error is one that was never declared.
-    pub(super) fn attribute(&self, attribute: i32) -> Result<Option<&[u8]>, ()> {
+    pub(super) fn attribute(&mut self, attribute: i32) -> Result<Option<&[u8]>, ()> {
         let at = usize::try_from(attribute).map_err(|_| ())?;
         let value = self.values.get(at).ok_or(())?;
+        self.seen.attribute(at);
         Ok(value.clone().map(|range| &self.text[range]))
     }
 
-    pub(super) fn now(&self) -> Duration {
+    pub(super) fn now(&mut self) -> Duration {
+        self.seen.beside_the_request();
         self.now
+    }
+
+    /// What the guest has looked at in this call.
+    pub(super) fn seen(&self) -> Seen {
+        self.seen
     }
 
     /// The next of the numbers that follow from the seed (SplitMix64).
     pub(super) fn random(&mut self) -> u64 {
+        self.seen.beside_the_request();
         self.draws = self.draws.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.draws;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -254,7 +323,16 @@ mod tests {
         assert_eq!(request.attribute(0), Ok(Some(&b"ab"[..])));
         assert_eq!(request.attribute(1), Ok(None));
         assert_eq!(request.attribute(2), Ok(Some(&b""[..])));
-        assert_eq!((request.attribute(3), request.attribute(-1)), (Err(()), Err(())));
+        for undeclared in [3, -1] {
+            assert_eq!(request.attribute(undeclared), Err(()), "{undeclared}");
+        }
+    }
+
+    #[test]
+    fn what_a_guest_wrote_commands_no_terminal() {
+        assert_eq!(clean("a\nb\u{1b}[2J\u{9b}1m é"), "a?b?[2J?1m é");
+        assert_eq!(clean(&"é".repeat(LINE_MAX)).len(), LINE_MAX);
+        assert_eq!(clean(&format!("a{}", "é".repeat(LINE_MAX))).len(), LINE_MAX - 1);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::contract::log::Level as OfLevel;
 use super::contract::servers::Figure;
 use super::contract::{EDITS, LOG, REQUEST, SERVERS};
 use super::guest::Guest;
+use super::{granted, measured};
 use crate::policy::{Change, Fault, Level, Live, Message, ServerIndex};
 use wasmtime::component::{Linker, WasmStr};
 use wasmtime::{Result, StoreContextMut};
@@ -17,15 +18,19 @@ use xxhash_rust::xxh3::xxh3_64;
 const EDITS_MAX: usize = 32;
 /// Bytes of a header's value.
 const VALUE_MAX: usize = 8192;
+/// Bytes that are kept of a name in `configure`; none that exists is as long.
+const NAME_MAX: usize = 256;
 
-type Caller<'a> = StoreContextMut<'a, Guest>;
+pub(super) type Caller<'a> = StoreContextMut<'a, Guest>;
 
 /// Defines all imports of the contract.
 pub(super) fn define(linker: &mut Linker<Guest>) -> Result<()> {
     log(linker)?;
     request(linker)?;
     servers(linker)?;
-    edits(linker)
+    edits(linker)?;
+    measured::define(linker)?;
+    granted::define(linker)
 }
 
 fn log(linker: &mut Linker<Guest>) -> Result<()> {
@@ -49,6 +54,13 @@ fn level_of(level: OfLevel) -> Level {
         OfLevel::Info => Level::Info,
         OfLevel::Debug => Level::Debug,
     }
+}
+
+/// A name that is declared: what is longer than any is cut off.
+pub(super) fn read_name(caller: &mut Caller<'_>, name: &WasmStr) -> Result<String> {
+    let mut name = read(caller, name)?;
+    name.truncate(name.floor_char_boundary(NAME_MAX));
+    Ok(name)
 }
 
 /// A text of the guest, whose length the store's host-call fuel has bounded already.
@@ -79,7 +91,7 @@ fn request(linker: &mut Linker<Guest>) -> Result<()> {
     })?;
     request.func_wrap("now", |mut caller: Caller<'_>, (): ()| {
         caller.data_mut().enter()?;
-        let now = caller.data().request.now();
+        let now = caller.data_mut().request.now();
         Ok((i64::try_from(now.as_millis()).unwrap_or(i64::MAX),))
     })
 }

@@ -3,7 +3,9 @@
 use super::component::{self, Kind};
 use super::contract::{CONTRACT, EXPORTS, IMPORTS, PACKAGE};
 use super::digest::Digest;
-use super::{Host, wasi};
+use super::error::listed;
+use super::{Host, contract, wasi};
+use crate::policy::{Grant, Grants};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -49,6 +51,8 @@ pub struct Import {
 pub enum From {
     /// The contract.
     Contract,
+    /// The contract, if the operator grants it.
+    Granted(Grant),
     /// Closed WASI: links, and reaches nothing.
     ClosedWasi,
     /// Nobody: the host refuses the component.
@@ -77,6 +81,16 @@ pub(super) fn inspect(host: &Arc<Host>, path: &Path) -> io::Result<Inspection> {
 }
 
 impl Inspection {
+    /// The line that grants it all that it imports; `None` if it needs no grant.
+    pub fn grants(&self) -> Option<String> {
+        let wanted = self.imports.iter().filter_map(|import| match import.from {
+            From::Granted(grant) => Some(grant),
+            _ => None,
+        });
+        let wanted: Grants = wanted.collect();
+        (wanted != Grants::default()).then(|| format!("grants = {}", listed(wanted.iter())))
+    }
+
     fn look_inside(&mut self, host: &Host, path: &Path, bytes: &[u8]) {
         let Ok(component) = component::compiled(host, path, bytes, &self.digest) else {
             return;
@@ -105,7 +119,9 @@ impl Inspection {
 }
 
 fn from(import: &str) -> From {
-    if IMPORTS.contains(&import) {
+    if let Some(grant) = contract::grant(import) {
+        From::Granted(grant)
+    } else if IMPORTS.contains(&import) {
         From::Contract
     } else if wasi::is_closed(import) {
         From::ClosedWasi
@@ -130,10 +146,14 @@ impl fmt::Display for Inspection {
         for import in &self.imports {
             let note = match import.from {
                 From::Contract => "",
+                From::Granted(_) => "  (if it is granted)",
                 From::ClosedWasi => "  (closed)",
                 From::Nobody => "  (unknown)",
             };
             writeln!(out, "import    {}{note}", import.name)?;
+        }
+        if let Some(grants) = self.grants() {
+            writeln!(out, "needs     {grants}")?;
         }
         match &self.refusal {
             None => writeln!(out, "loads     yes"),

@@ -6,7 +6,7 @@
 use super::Host;
 use super::component::Loaded;
 use super::contract::{admit, balance_pick, balance_plan, classify, configure, reuse, reuse_plan, route};
-use super::guest::Guest;
+use super::guest::{Guest, clean};
 use super::ticker;
 use crate::policy::{Attached, Fault, Fuel, Usage};
 use std::borrow::Cow;
@@ -236,5 +236,6 @@ fn cut(guest: &mut Guest, error: &Error) -> Cut {
         None if text.contains("fuel allocated for hostcalls") => Fault::HostBytes,
         None => Fault::Pointer,
     };
-    Cut::dropped(fault, text)
+    // It may name functions of the guest, as the guest calls them.
+    Cut::dropped(fault, clean(&text))
 }

@@ -13,7 +13,7 @@
 //! | `engine`, `ticker` | On what do guests run, and who cuts them? |
 //! | `component`, `artefact`, `digest`, `error` | How does a file become code, and why not? |
 //! | `attachment` | What does a policy want in its place, and what may it use? |
-//! | `instance`, `guest`, `imports`, `wasi` | What is one guest, and what can it reach? |
+//! | `instance`, `guest`, `imports`, `measured`, `granted`, `wasi` | What is one guest, and what can it reach? |
 //! | `serve`, `planner`, `answer` | How is it asked, and what of its answer is used? |
 //! | `health` | Is it worth asking? |
 //! | `inspect`, `pack` | What does its author need? |
@@ -28,13 +28,16 @@ mod contract;
 mod digest;
 mod engine;
 mod error;
+mod granted;
 mod guest;
 mod health;
 mod imports;
 mod inspect;
 mod instance;
+mod measured;
 mod pack;
 mod planner;
+mod remembered;
 mod serve;
 mod ticker;
 mod wasi;
@@ -47,6 +50,7 @@ pub use engine::Mode;
 pub use error::{LoadError, Problem};
 pub use inspect::{Export, From, Import, Inspection};
 pub use pack::{PackError, Text, pack};
+pub use wasi::answered as answered_wasi;
 
 use crate::policy::Journal;
 use artefact::Cache;

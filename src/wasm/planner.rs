@@ -7,7 +7,7 @@ use super::contract::{balance_plan, reuse_plan};
 use super::guest::{Guest, number};
 use super::health::{Bucket, Health, Look};
 use super::instance::{Cut, Exports, Instance};
-use crate::policy::{ATTRIBUTES_MAX, Fault, Plan, PlanServer, PlanView, Planner, PoolWish, Usage};
+use crate::policy::{ATTRIBUTES_MAX, Fault, Plan, PlanServer, PlanView, Planner, PoolWish, Tally, Usage};
 use std::sync::Arc;
 use std::time::Duration;
 use wasmtime::Store;
@@ -21,6 +21,8 @@ pub(super) struct Planning {
     instance: Option<Instance>,
     rebuilds: Bucket,
     good: u32,
+    /// What its instances count in, one after the other.
+    tally: Option<Arc<Tally>>,
     /// Dropped last: who waits for it ([`crate::policy::Attachment::is_used`]) waits for the instance too.
     placed: Arc<Placed>,
 }
@@ -31,6 +33,7 @@ impl Planning {
         let health = Health::asked_seldom();
         let rebuilds = Bucket::new(rate, burst);
         let mut planning = Planning {
+            tally: placed.tally(),
             placed,
             health,
             instance: None,
@@ -58,7 +61,8 @@ impl Planning {
 
     fn revive(&mut self, now: Duration) -> Result<(), Fault> {
         match self.placed.instance(now) {
-            Ok(instance) => {
+            Ok(mut instance) => {
+                instance.guest().granted.tally.clone_from(&self.tally);
                 self.instance = Some(instance);
                 Ok(())
             }
@@ -77,7 +81,7 @@ impl Planning {
 
     fn asked(&mut self, view: &PlanView<'_>) -> Result<Option<Plan>, Cut> {
         let servers: Vec<balance_plan::Server> = view.servers.iter().map(server).collect();
-        let answer = self.call(view.now, |store, exports, now| match &exports.plan {
+        let answer = self.call(view, |store, exports, now| match &exports.plan {
             Some(plan) => plan.call_plan(store, now, &servers),
             None => Ok(None),
         })?;
@@ -87,7 +91,7 @@ impl Planning {
 
     fn asked_for_reuse(&mut self, view: &PlanView<'_>) -> Result<Option<Vec<PoolWish>>, Cut> {
         let servers: Vec<reuse_plan::Server> = view.servers.iter().map(connections).collect();
-        let answer = self.call(view.now, |store, exports, now| match &exports.reuse_plan {
+        let answer = self.call(view, |store, exports, now| match &exports.reuse_plan {
             Some(plan) => plan.call_plan(store, now, &servers),
             None => Ok(None),
         })?;
@@ -98,15 +102,20 @@ impl Planning {
     /// Calls the guest with the time as it is told it.
     fn call<R>(
         &mut self,
-        now: Duration,
+        view: &PlanView<'_>,
         run: impl FnOnce(&mut Store<Guest>, &Exports, i64) -> wasmtime::Result<R>,
     ) -> Result<R, Cut> {
         let Some(instance) = &mut self.instance else {
             return Err(Cut::dropped(Fault::Instantiate, "no instance"));
         };
+        let now = view.now;
         let ask = |guest: &mut Guest| {
             guest.request.at(now, 0);
             guest.request.declare(ATTRIBUTES_MAX);
+            guest.granted.keeper = self.placed.store();
+            if let Some(live) = view.live {
+                guest.measured.follow(live, view.servers.len());
+            }
         };
         let told = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
         instance.call_at_leisure(self.placed.leisure(), ask, |store, exports| {

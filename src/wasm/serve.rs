@@ -18,11 +18,13 @@ use super::contract::{admit, balance_pick, classify, reuse, route};
 use super::guest::{Guest, number};
 use super::health::{Bucket, Look, Mean};
 use super::instance::{Allowance, Cut, Exports, Instance};
+use super::remembered::Remembered;
 use crate::policy::{
     Asked, Edits, Fault, Live, Nth, OFFSETS, Pick, Policy, Preference, Priority, RouteAsked, Routed,
-    ServerIndex, Shown, Standing, Usage, Verdict, Waits,
+    ServerIndex, Shown, Standing, Tally, Usage, Verdict, Waits,
 };
 use std::borrow::Cow;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wasmtime::Store;
@@ -38,6 +40,10 @@ const SAMPLED: u32 = 64;
 pub(super) struct Serving {
     instance: Option<Instance>,
     shown: Option<Table>,
+    /// The servers whose measures it reads, if it is shown no table.
+    followed: Option<Shown>,
+    /// What its instances count in, one after the other.
+    tally: Option<Arc<Tally>>,
     rebuilds: Bucket,
     allowance: Allowance,
     mean: Mean,
@@ -45,6 +51,8 @@ pub(super) struct Serving {
     calls: u32,
     /// Good answers since the last fault.
     good: u32,
+    /// Routes that need not be asked for.
+    remembered: Remembered,
     /// Until when it is not asked, after a cut by the clock.
     rests_until: Duration,
     /// Dropped last: who waits for it ([`crate::policy::Attachment::is_used`]) waits for the instance too.
@@ -60,15 +68,22 @@ struct Table {
 impl Serving {
     pub(super) fn new(placed: Arc<Placed>, now: Duration) -> Result<Serving, Fault> {
         let (rate, burst) = REBUILDS;
+        let secret = match placed.loaded.host().mode {
+            Mode::Live => RandomState::new().build_hasher().finish(),
+            Mode::Test => 0,
+        };
         let mut serving = Serving {
             allowance: placed.allowance(),
+            tally: placed.tally(),
             placed,
             instance: None,
             shown: None,
+            followed: None,
             rebuilds: Bucket::new(rate, burst),
             mean: Mean::default(),
             calls: 0,
             good: 0,
+            remembered: Remembered::new(secret),
             rests_until: Duration::ZERO,
         };
         serving.revive(now)?;
@@ -97,6 +112,10 @@ impl Serving {
     #[cold]
     fn revive(&mut self, now: Duration) -> Result<(), Fault> {
         let made = self.placed.instance(now).and_then(|mut instance| {
+            instance.guest().granted.tally.clone_from(&self.tally);
+            if let Some(followed) = &self.followed {
+                follow(&mut instance, followed);
+            }
             self.shown
                 .as_ref()
                 .map_or(Ok(()), |table| show(&mut instance, table, self.allowance, now))?;
@@ -195,6 +214,13 @@ impl Policy for Serving {
         show(instance, table, self.allowance, now).map_err(|cut| self.failed(cut, now))
     }
 
+    fn follow(&mut self, shown: &Shown) {
+        if let Some(instance) = &mut self.instance {
+            follow(instance, shown);
+        }
+        self.followed = Some(shown.clone());
+    }
+
     fn pick(&mut self, asked: &Asked<'_>, avoid: Option<ServerIndex>) -> Result<Option<Pick>, Fault> {
         let key = text(asked.attributes.first().copied().flatten().unwrap_or_default());
         let avoid = avoid.map_or(-1, |server| i32::from(server.0));
@@ -214,8 +240,11 @@ impl Policy for Serving {
         self.judge(answer::pick(choice, servers), asked.now)
     }
 
-    fn route(&mut self, asked: &RouteAsked<'_>, edits: &mut Edits) -> Result<Option<Routed>, Fault> {
+    fn route(&mut self, asked: &RouteAsked<'_>, edits: &mut Edits) -> Result<Routed, Fault> {
         edits.clear();
+        if let Some(routed) = self.remembered.recall(asked, edits) {
+            return Ok(routed);
+        }
         let now = asked.asked.now;
         let (host, path) = (text(asked.host), text(asked.path));
         let [first, second] = first_two(&asked.asked);
@@ -242,7 +271,9 @@ impl Policy for Serving {
         )?;
         let routed = self.judge(answer::route(decision, self.placed.shape), now)?;
         if let Some(instance) = &mut self.instance {
-            std::mem::swap(edits, &mut instance.guest().edits);
+            let guest = instance.guest();
+            std::mem::swap(edits, &mut guest.edits);
+            self.remembered.keep(asked, guest.request.seen(), routed, edits);
         }
         Ok(routed)
     }
@@ -369,6 +400,10 @@ fn columns(columns: &crate::policy::Columns) -> balance_pick::Columns {
         limits: columns.limits.clone(),
         latencies: columns.latencies.clone(),
     }
+}
+
+fn follow(instance: &mut Instance, shown: &Shown) {
+    instance.guest().measured.follow(&shown.live, shown.columns.len());
 }
 
 /// Shows a table to an instance, if it wants to see one.

@@ -65,6 +65,7 @@ fn function(linker: &mut LinkerInstance<'_, Guest>, interface: &str, name: &str)
             return Err(caller.data_mut().cut(Fault::Closed, shown.clone()));
         };
         let value = answer(&mut caller, given)?;
+        give_back(&mut caller, given)?;
         if let Some(result) = results.first_mut() {
             *result = value;
         }
@@ -72,56 +73,100 @@ fn function(linker: &mut LinkerInstance<'_, Guest>, interface: &str, name: &str)
     })
 }
 
+/// Ends the loan of what was lent with a call: the engine cuts a guest whose host has kept it.
+fn give_back(caller: &mut Caller<'_>, given: &[Val]) -> Result<()> {
+    for value in given {
+        if let Val::Resource(lent) = value
+            && !lent.owned()
+        {
+            lent.resource_drop(&mut *caller)?;
+        }
+    }
+    Ok(())
+}
+
 type Caller<'a> = StoreContextMut<'a, Guest>;
 type Answer = fn(&mut Caller<'_>, &[Val]) -> Result<Val>;
 
-/// What a function of WASI does; nothing for those that cut.
-fn answer(interface: &str, name: &str) -> Option<Answer> {
-    let answer: Answer = match (interface, name) {
-        ("clocks/monotonic-clock", "now") => |caller, _| Ok(Val::U64(nanoseconds(caller))),
-        ("clocks/monotonic-clock", "resolution") => |_, _| Ok(Val::U64(1_000_000)),
-        ("clocks/wall-clock", "now") => |caller, _| Ok(wall(nanoseconds(caller))),
-        ("clocks/wall-clock", "resolution") => |_, _| Ok(wall(1_000_000)),
-        ("random/random", "get-random-bytes") | ("random/insecure", "get-insecure-random-bytes") => bytes,
-        ("random/random", "get-random-u64") | ("random/insecure", "get-insecure-random-u64") => {
-            |caller, _| Ok(Val::U64(caller.data_mut().request.random()))
-        }
-        ("random/insecure-seed", "insecure-seed") => |_, _| Ok(Val::Tuple(vec![Val::U64(0), Val::U64(0)])),
-        ("cli/environment", "get-environment" | "get-arguments")
-        | ("filesystem/preopens", "get-directories") => |_, _| Ok(Val::List(Vec::new())),
-        ("cli/environment", "initial-cwd")
-        | ("cli/terminal-stdin", "get-terminal-stdin")
-        | ("cli/terminal-stdout", "get-terminal-stdout")
-        | ("cli/terminal-stderr", "get-terminal-stderr") => |_, _| Ok(Val::Option(None)),
-        ("cli/stdin", "get-stdin") | ("cli/stdout", "get-stdout") | ("cli/stderr", "get-stderr") => stream,
-        ("io/streams", method) => return of_stream(method),
-        _ => return None,
-    };
-    Some(answer)
+/// All that is answered; every other function of WASI cuts.
+const ANSWERED: &[(&str, &str, Answer)] = &[
+    ("clocks/monotonic-clock", "now", |caller, _| {
+        Ok(Val::U64(nanoseconds(caller)))
+    }),
+    ("clocks/monotonic-clock", "resolution", |_, _| {
+        Ok(Val::U64(1_000_000))
+    }),
+    ("clocks/wall-clock", "now", |caller, _| {
+        Ok(wall(nanoseconds(caller)))
+    }),
+    ("clocks/wall-clock", "resolution", |_, _| Ok(wall(1_000_000))),
+    ("random/random", "get-random-bytes", bytes),
+    ("random/random", "get-random-u64", number),
+    ("random/insecure", "get-insecure-random-bytes", bytes),
+    ("random/insecure", "get-insecure-random-u64", number),
+    ("random/insecure-seed", "insecure-seed", |_, _| {
+        Ok(Val::Tuple(vec![Val::U64(0), Val::U64(0)]))
+    }),
+    ("cli/environment", "get-environment", empty),
+    ("cli/environment", "get-arguments", empty),
+    ("cli/environment", "initial-cwd", none),
+    ("filesystem/preopens", "get-directories", empty),
+    ("cli/terminal-stdin", "get-terminal-stdin", none),
+    ("cli/terminal-stdout", "get-terminal-stdout", none),
+    ("cli/terminal-stderr", "get-terminal-stderr", none),
+    ("cli/stdin", "get-stdin", stream),
+    ("cli/stdout", "get-stdout", stream),
+    ("cli/stderr", "get-stderr", stream),
+    ("io/streams", "[method]output-stream.check-write", |_, _| {
+        Ok(ok(Some(Val::U64(WRITE_MAX))))
+    }),
+    ("io/streams", "[method]output-stream.write", write),
+    (
+        "io/streams",
+        "[method]output-stream.blocking-write-and-flush",
+        write,
+    ),
+    ("io/streams", "[method]output-stream.flush", done),
+    ("io/streams", "[method]output-stream.blocking-flush", done),
+    ("io/streams", "[method]input-stream.read", ended),
+    ("io/streams", "[method]input-stream.blocking-read", ended),
+];
+
+/// The functions of closed WASI that answer: the interface without package version, and the name.
+pub fn answered() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ANSWERED.iter().map(|(interface, name, _)| (*interface, *name))
 }
 
-fn of_stream(method: &str) -> Option<Answer> {
-    let answer: Answer = match method {
-        "[method]output-stream.check-write" => |_, _| Ok(ok(Some(Val::U64(WRITE_MAX)))),
-        "[method]output-stream.write" | "[method]output-stream.blocking-write-and-flush" => write,
-        "[method]output-stream.flush" | "[method]output-stream.blocking-flush" => |_, _| Ok(ok(None)),
-        "[method]input-stream.read" | "[method]input-stream.blocking-read" => |_, _| {
-            Ok(Val::Result(Err(Some(Box::new(Val::Variant(
-                "closed".into(),
-                None,
-            ))))))
-        },
-        _ => return None,
-    };
-    Some(answer)
+/// What a function of WASI does; nothing for those that cut.
+fn answer(interface: &str, name: &str) -> Option<Answer> {
+    let known = |it: &&(&str, &str, Answer)| (it.0, it.1) == (interface, name);
+    ANSWERED.iter().find(known).map(|(.., answer)| *answer)
+}
+
+fn empty(_: &mut Caller<'_>, _: &[Val]) -> Result<Val> {
+    Ok(Val::List(Vec::new()))
+}
+
+fn none(_: &mut Caller<'_>, _: &[Val]) -> Result<Val> {
+    Ok(Val::Option(None))
+}
+
+fn done(_: &mut Caller<'_>, _: &[Val]) -> Result<Val> {
+    Ok(ok(None))
+}
+
+/// A stream at its end.
+fn ended(_: &mut Caller<'_>, _: &[Val]) -> Result<Val> {
+    let closed = Val::Variant("closed".into(), None);
+    Ok(Val::Result(Err(Some(Box::new(closed)))))
 }
 
 fn ok(value: Option<Val>) -> Val {
     Val::Result(Ok(value.map(Box::new)))
 }
 
-fn nanoseconds(caller: &Caller<'_>) -> u64 {
-    u64::try_from(caller.data().request.now().as_nanos()).unwrap_or(u64::MAX)
+fn nanoseconds(caller: &mut Caller<'_>) -> u64 {
+    u64::try_from(caller.data_mut().request.now().as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn wall(nanoseconds: u64) -> Val {
@@ -130,6 +175,10 @@ fn wall(nanoseconds: u64) -> Val {
         ("seconds".into(), Val::U64(seconds)),
         ("nanoseconds".into(), Val::U32(rest as u32)),
     ])
+}
+
+fn number(caller: &mut Caller<'_>, _: &[Val]) -> Result<Val> {
+    Ok(Val::U64(caller.data_mut().request.random()))
 }
 
 fn bytes(caller: &mut Caller<'_>, given: &[Val]) -> Result<Val> {

@@ -228,23 +228,20 @@ impl Worker {
             host,
             path: head.path(bytes),
         };
-        let statistics = attached.statistics.of(worker);
-        statistics.calls.count();
-        let answer = policy.route(&asked, edits);
+        let answer = instances::route(policy, attached, worker, &asked, edits);
         let named = &entry.settings.named;
         let consulted = match &answer {
-            Ok(None) => {
-                statistics.abstained.count();
-                Consulted::NoOpinion
-            }
-            Ok(Some(routed)) => match routed.target {
-                Target::Backend(backend) => Consulted::Backend(BackendRef(backend)),
-                Target::Redirect(at) => Consulted::Rule(named.redirects[usize::from(at)]),
-                Target::Respond(at) => Consulted::Rule(named.responses[usize::from(at)]),
+            Ok(routed) => match routed.target {
+                None => Consulted::NoOpinion,
+                Some(Target::Backend(backend)) => Consulted::Backend(BackendRef(backend)),
+                Some(Target::Redirect(at)) => Consulted::Rule(named.redirects[usize::from(at)]),
+                Some(Target::Respond(at)) => Consulted::Rule(named.responses[usize::from(at)]),
             },
             Err(fault) => {
-                instances::count(attached, worker, *fault);
-                edits.clear();
+                debug_assert!(
+                    edits.is_empty(),
+                    "a route that ended with {fault:?} edits nothing"
+                );
                 refused(Some(attached.on_fault))
             }
         };

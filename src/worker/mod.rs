@@ -21,6 +21,7 @@
 //!   usher.rs     what a policy says about a request that is about to wait
 //!   preconnect.rs  connections that a plan wants to be there in advance
 //!   relay.rs     bytes both ways: the hot path
+//!   load_report.rs  what servers report about themselves
 //!   deadline.rs  which limit ends the present phase
 //!   report.rs    what a finished request leaves behind
 //! ```
@@ -34,6 +35,7 @@ mod deadline;
 mod drive;
 mod edits;
 mod idle;
+mod load_report;
 mod parking;
 mod persist;
 mod preconnect;

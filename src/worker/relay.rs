@@ -363,6 +363,7 @@ impl Worker {
         if matches!(head.status, 401 | 407) {
             self.look_for_authentication(exchange, head, bytes);
         }
+        self.take_load_report(exchange, head, bytes);
         let live = self.exchanges.get_mut(exchange).expect("looked up above");
         live.account.status = head.status;
         live.account.response_began = self.now;

@@ -168,7 +168,7 @@ struct Desks {
     queue: Counted<Places>,
     both: Counted<(Loads, Places)>,
     /// Of each worker that is woken.
-    bells: [UnixStream; 2],
+    bells: Vec<UnixStream>,
 }
 
 type Loads = BTreeSet<(u64, u16)>;
@@ -184,51 +184,64 @@ enum Locks {
     WakeUnder,
 }
 
-/// How many of 1,000 requests of two threads meet another at a lock, where each picks, enters, pops, tells and corrects
-/// the order; and what a request costs. In turns, because the machine is not the same from one second to the next.
+/// How many of 1,000 requests meet another at a lock, where each picks, enters, pops, tells and corrects the order; and what
+/// a request costs: two threads, and sixteen, of which those that the machine has no core for are stopped wherever they
+/// are. In turns, because the machine is not the same from one second to the next.
 fn contended(_: &mut Criterion) {
     const ROUNDS: usize = 5;
     for locks in [Locks::Own, Locks::Shared, Locks::WakeUnder].repeat(ROUNDS) {
-        let [(first, one), (second, other)] = [(); 2].map(|()| UnixStream::pair().expect("two descriptors"));
-        let desks = Desks {
-            balancer: Counted::new((0..100).map(|server| (0, server)).collect()),
-            queue: Counted::new(places()),
-            both: Counted::new(((0..100).map(|server| (0, server)).collect(), places())),
-            bells: [first, second],
-        };
-        let sleepers = [one, other].map(|reader| {
-            std::thread::spawn(move || while (&reader).read(&mut [0; 4096]).is_ok_and(|read| read > 0) {})
-        });
-        let begun = Instant::now();
-        let shared = &desks;
-        std::thread::scope(|scope| {
-            for worker in 0..2_u64 {
-                scope.spawn(move || (0..REQUESTS).for_each(|number| shared.request(locks, worker, number)));
-            }
-        });
-        let each = begun.elapsed().as_nanos() as u64 / REQUESTS;
-        let sum = |of: fn(&Waited) -> &AtomicU64| {
-            let all = [&desks.balancer.waited, &desks.queue.waited, &desks.both.waited];
-            all.map(|waited| of(waited).load(Ordering::Relaxed))
-                .iter()
-                .sum::<u64>() as f64
-                / (2 * REQUESTS) as f64
-        };
-        println!(
-            "queue/contended {locks:?}: {:.1} contended acquisitions per 1,000 requests, {:.0} ns a request at locks of \
-             {each} in all",
-            sum(|waited| &waited.times) * 1000.0,
-            sum(|waited| &waited.nanos),
-        );
-        drop(desks);
-        for sleeper in sleepers {
-            sleeper.join().expect("it ends with the other half");
+        for threads in [2, 16] {
+            meet(locks, threads);
         }
     }
 }
 
-/// Of each of two threads.
-const REQUESTS: u64 = 100_000;
+fn meet(locks: Locks, threads: u64) {
+    let (bells, readers): (Vec<_>, Vec<_>) = (0..threads)
+        .map(|_| UnixStream::pair().expect("two descriptors"))
+        .unzip();
+    let desks = Desks {
+        balancer: Counted::new((0..100).map(|server| (0, server)).collect()),
+        queue: Counted::new(places()),
+        both: Counted::new(((0..100).map(|server| (0, server)).collect(), places())),
+        bells,
+    };
+    let sleepers: Vec<_> = readers
+        .into_iter()
+        .map(|reader| {
+            std::thread::spawn(move || while (&reader).read(&mut [0; 4096]).is_ok_and(|read| read > 0) {})
+        })
+        .collect();
+    let each_of = REQUESTS / threads;
+    let begun = Instant::now();
+    let shared = &desks;
+    std::thread::scope(|scope| {
+        for worker in 0..threads {
+            scope.spawn(move || (0..each_of).for_each(|number| shared.request(locks, worker, number)));
+        }
+    });
+    let each = begun.elapsed().as_nanos() as u64 / each_of;
+    let sum = |of: fn(&Waited) -> &AtomicU64| {
+        let all = [&desks.balancer.waited, &desks.queue.waited, &desks.both.waited];
+        all.map(|waited| of(waited).load(Ordering::Relaxed))
+            .iter()
+            .sum::<u64>() as f64
+            / (threads * each_of) as f64
+    };
+    println!(
+        "queue/contended {locks:?}, {threads} threads: {:.2} contended acquisitions per 1,000 requests, {:.0} ns a request \
+         at locks of {each} in all",
+        sum(|waited| &waited.times) * 1000.0,
+        sum(|waited| &waited.nanos),
+    );
+    drop(desks);
+    for sleeper in sleepers {
+        sleeper.join().expect("it ends with the other half");
+    }
+}
+
+/// Of all threads.
+const REQUESTS: u64 = 200_000;
 
 fn places() -> Places {
     (0..1_000)
@@ -239,7 +252,7 @@ fn places() -> Places {
 impl Desks {
     fn request(&self, locks: Locks, worker: u64, number: u64) {
         let waiter = Arc::new(Waiter::new(WorkerId(0), number));
-        let key = (0, 1_000 + (number * 2 + worker) as i64, 0);
+        let key = (0, 1_000 + (number * 16 + worker) as i64, 0);
         let pick = |loads: &mut Loads| {
             loads
                 .pop_first()

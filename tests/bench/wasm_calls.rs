@@ -159,6 +159,18 @@ fn calls(criterion: &mut Criterion) {
             "route: the same, 1 length pulled",
             [LENGTH, "", "", ROUTE_PULLING],
         ),
+        (
+            "route: the same, remembered",
+            [
+                "",
+                "",
+                "",
+                &ROUTE.replace(
+                    "(i32.store (i32.const 56) (i32.const 0))",
+                    "(i32.store (i32.const 56) (i32.const 3600000))",
+                ),
+            ],
+        ),
     ] {
         let mut policy = attach(&host, "router", parts);
         criterion.bench_function(name, |bench| {

@@ -18,6 +18,8 @@ mod endings;
 mod forwarding;
 mod limits;
 mod listeners;
+#[cfg(feature = "wasm")]
+mod measuring;
 mod operating;
 #[cfg(feature = "wasm")]
 mod policies;
@@ -26,6 +28,7 @@ mod policy_loading;
 mod pools;
 mod queues;
 mod reload;
+mod replaying;
 mod retries;
 mod routing;
 mod sharing;

@@ -4,7 +4,7 @@
     tests/faults/run.py crash          a server dies six times under load (default 20,000 requests)
     tests/faults/run.py reload         fifty reloads with changed routes and servers under load
     tests/faults/run.py descriptors    the descriptor limit is reached and left again
-    tests/faults/run.py swaps          a policy is replaced 1,000 times under load (--swaps N; some minutes)
+    tests/faults/run.py swaps          a policy is replaced 1,000 times under load (--swaps N --pace SECONDS; some minutes)
     tests/faults/run.py queue          one slot, 16 workers: never two at once, and no slot that lies idle (--requests)
     tests/faults/run.py all            all but `swaps`
 
@@ -92,7 +92,7 @@ def descriptors(a):
 def swaps(a):
     ports = [launch.free_port() for _ in range(3)]
     load = lambda proxy, *options: meter(proxy, ports, *options)  # noqa: E731
-    return swapping.run(ports, load, a.swaps)
+    return swapping.run(ports, load, a.swaps, a.pace)
 
 
 def queue(a):
@@ -129,6 +129,7 @@ def main():
     ap.add_argument("case", choices=[*CASES, *LONG, "all"])
     ap.add_argument("--requests", type=int, default=20000)
     ap.add_argument("--swaps", type=int, default=1000)
+    ap.add_argument("--pace", type=float, default=0.15, help="seconds from one swap to the next, at least")
     a = ap.parse_args()
     bad = []
     for name in CASES if a.case == "all" else [a.case]:

@@ -1,9 +1,9 @@
 //! Each way in which a guest can go wrong at run time: the reason, and that the next request meets a guest that works.
 
 use crate::guests::{ARENA, Guest, PICK_FIRST};
-use crate::kit::{LIVE, choice, pick, route_asked, three};
+use crate::kit::{Bench, LIVE, choice, pick, route_asked, three};
 use forebay::policy::{Edits, Fault, Plan, PlanServer, PlanView, State};
-use forebay::wasm::Limits;
+use forebay::wasm::{Limits, Mode};
 use std::time::{Duration, Instant};
 
 const LOOP: &str = "(loop $again (br $again)) (unreachable)";
@@ -134,6 +134,21 @@ fn arena_with(body: &'static str) -> &'static str {
     text.leak()
 }
 
+/// The report of a trap names the functions of the guest, and who wrote the guest has named them.
+#[test]
+fn a_name_that_would_command_a_terminal() {
+    let bench = Bench::new(Mode::Test);
+    let name = r#"$"\1b[2J\0aforged""#;
+    let guest = Guest {
+        before: format!("(func {name} (unreachable))").leak(),
+        ..Guest::picker(format!("(call {name}) (unreachable)").leak())
+    };
+    assert_eq!(pick(&mut *bench.policy(&guest)), Err(Fault::Trap));
+    assert!(bench.notes.any("?[2J forged"), "{:?}", bench.notes.0.lock());
+    let clean = |line: &String| !line.contains(char::is_control);
+    assert!(bench.notes.0.lock().iter().all(clean));
+}
+
 #[test]
 fn servers_that_do_not_exist() {
     assert_eq!(
@@ -253,6 +268,7 @@ fn plans_that_cannot_be_executed() {
     let view = PlanView {
         now: Duration::ZERO,
         servers: &servers,
+        live: None,
     };
     // No tier at all is an answer: it withdraws the plan before.
     let withdrawn = Plan {

@@ -21,6 +21,8 @@ pub(crate) enum World {
 #[derive(Clone, Debug)]
 pub(crate) struct Guest {
     pub(crate) world: World,
+    /// Imports beside those of the world.
+    pub(crate) imports: &'static str,
     pub(crate) before: &'static str,
     pub(crate) configure: &'static str,
     pub(crate) realloc: &'static str,
@@ -28,6 +30,8 @@ pub(crate) struct Guest {
     /// What `body` declares.
     pub(crate) locals: &'static str,
     pub(crate) body: &'static str,
+    /// A plan, of a whole guest.
+    pub(crate) planning: &'static str,
     /// How connections are shared, of a whole guest.
     pub(crate) sharing: &'static str,
     /// Where a request stands, of a whole guest.
@@ -38,6 +42,25 @@ pub(crate) struct Guest {
 
 /// Answers with the pair of numbers on the stack.
 pub(crate) const PICK_FIRST: &str = "(call $choice (i32.const 0) (i32.const 1))";
+/// No opinion about servers or connections.
+pub(crate) const SILENT_PLAN: &str = "(i32.store8 (i32.const 400) (i32.const 0)) (i32.const 400)";
+/// What reads measures imports.
+pub(crate) const MEASURES: &str = r#"
+    (import "forebay:policy/measures@0.1.0" "measure" (func $measure (param i32 i32) (result i32)))
+    (import "forebay:policy/measures@0.1.0" "value" (func $value (param i32 i32) (result i32)))
+    (import "forebay:policy/measures@0.1.0" "column" (func $measures (param i32 i32)))"#;
+/// What counts imports.
+pub(crate) const COUNTERS: &str = r#"
+    (import "forebay:policy/counters@0.1.0" "counter" (func $counter (param i32 i32) (result i32)))
+    (import "forebay:policy/counters@0.1.0" "gauge" (func $gauge (param i32 i32) (result i32)))
+    (import "forebay:policy/counters@0.1.0" "add" (func $add (param i32 i32)))
+    (import "forebay:policy/counters@0.1.0" "set" (func $set_gauge (param i32 i32)))"#;
+/// What keeps bytes imports, and counts.
+pub(crate) const STORE: &str = r#"
+    (import "forebay:policy/counters@0.1.0" "counter" (func $counter (param i32 i32) (result i32)))
+    (import "forebay:policy/counters@0.1.0" "add" (func $add (param i32 i32)))
+    (import "forebay:policy/store@0.1.0" "save" (func $save (param i32 i32 i32) (result i32)))
+    (import "forebay:policy/store@0.1.0" "restore" (func $restore (param i32 i32)))"#;
 /// The wishes that stand at 16: `header:x-user` and `path`, and the header `x-shard` to edit.
 pub(crate) const WISHES: &str = "(i32.const 16)";
 /// An arena that is reset by each call.
@@ -92,12 +115,14 @@ impl Guest {
     pub(crate) fn picker(body: &'static str) -> Guest {
         Guest {
             world: World::Picker,
+            imports: "",
             before: "",
             configure: WISHES,
             realloc: ARENA,
             table: "",
             locals: "",
             body,
+            planning: SILENT_PLAN,
             sharing: "(call $preference (i32.const -1) (i32.const -1) (i32.const -1) (i32.const -1))",
             standing: "(call $preference (i32.const -1) (i32.const 0) (i32.const 0) (i32.const -1))",
             admission: "(call $preference (i32.const -1) (i32.const -1) (i32.const -1) (i32.const -1))",
@@ -155,6 +180,15 @@ impl Guest {
         }
     }
 
+    /// Picks with that body, and says nothing to all other questions; has these imports.
+    pub(crate) fn whole(imports: &'static str, body: &'static str) -> Guest {
+        Guest {
+            world: World::Whole,
+            imports,
+            ..Guest::picker(body)
+        }
+    }
+
     /// As a component.
     pub(crate) fn component(&self) -> Vec<u8> {
         let module = wat::parse_str(self.text()).expect("a guest is correct text");
@@ -189,13 +223,12 @@ impl Guest {
     fn exports(&self) -> String {
         match self.world {
             World::Whole => {
-                let silent = "(i32.store8 (i32.const 400) (i32.const 0)) (i32.const 400)";
                 let unrouted = "(call $decision (i32.const -1) (i32.const -1) (i32.const 0))";
                 let others = [
-                    Guest::planner(silent),
+                    Guest::planner(self.planning),
                     Guest::router(unrouted),
                     Guest::sharer(self.sharing),
-                    Guest::stocker(silent),
+                    Guest::stocker(SILENT_PLAN),
                     Guest {
                         admission: self.admission,
                         ..Guest::classifier(self.standing)
@@ -264,7 +297,7 @@ impl Guest {
     }
 
     fn text(&self) -> String {
-        self.text_with("")
+        self.text_with(self.imports)
     }
 
     /// With more imports.

@@ -7,11 +7,19 @@
 mod checking;
 mod engines;
 mod faults;
+mod granting;
 mod guests;
+mod hostile;
+mod isolation;
 mod kit;
 mod loading;
+mod measuring;
+mod operating_system;
 mod quarantine;
 mod reach;
+mod remembering;
 mod sharing;
 mod shipped;
+#[path = "../fuzz/hostile/mod.rs"]
+mod stage;
 mod ushering;

@@ -2,7 +2,7 @@
 
 use crate::guests::{Guest, PICK};
 use crate::kit::{Bench, LIVE, asked, choice, pick, route_asked, setup};
-use forebay::policy::{Change, Edits, Message, Routed, ServerIndex, Target};
+use forebay::policy::{Change, Edits, Given, Message, Routed, ServerIndex, Target};
 use forebay::wasm::{Limits, Mode};
 use std::time::Duration;
 
@@ -76,15 +76,16 @@ fn edits_come_with_the_answer() {
         (call $decision (i32.const 0) (i32.sub (local.get $first_size) (i32.const 3)) (i32.const 250))";
     let mut policy = LIVE.policy_unshown(&Guest::router(body));
     let mut edits = Edits::default();
-    for _ in 0..3 {
+    for given in [Given::Asked, Given::Remembered, Given::Remembered] {
         let routed = policy.route(&route_asked(), &mut edits).expect("an answer");
         let remember = Duration::from_millis(250);
         assert_eq!(
             routed,
-            Some(Routed {
-                target: Target::Backend(1),
-                remember
-            })
+            Routed {
+                target: Some(Target::Backend(1)),
+                remember,
+                given
+            }
         );
         let seen: Vec<_> = edits
             .iter()

@@ -139,6 +139,7 @@ fn wishes(guest: &Guest) -> Result<Option<Vec<PoolWish>>, Fault> {
     planner.plan_reuse(&PlanView {
         now: NOW,
         servers: &servers,
+        live: None,
     })
 }
 

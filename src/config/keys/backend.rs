@@ -264,6 +264,22 @@ pub(super) const BACKEND: &[Key] = &[
          it may wait, and whether at all. It may be one that `balance` or `reuse-policy` names.",
     )
     .clause("Q-2, Q-14"),
+    key(
+        "load-report",
+        Form::Other(
+            "`true`, `false` or \"pass\"",
+            &[Shape::As(Form::Flag), Shape::As(Form::Choice(&[built("pass")]))],
+        ),
+        Default::Flag(false),
+        "Whether servers report their load in the response field `endpoint-load-metrics` (ORCA, as text or JSON), for \
+         policies that read measures. The field is taken out of the response, unless this is \"pass\".",
+    ),
+    key(
+        "load-report-max-age",
+        Form::Duration(defaults::LOAD_REPORT_AGE_RANGE),
+        Default::Duration(defaults::LOAD_REPORT_AGE),
+        "How long a report counts; what a server last said before that is unknown.",
+    ),
     key("request-headers", Form::Table(Section::Headers), Default::Said("none"), "Edits of requests, after those of the route."),
     key("response-headers", Form::Table(Section::Headers), Default::Said("none"), "Edits of responses, after those of the route."),
     not_yet("check", "Health checks."),

@@ -61,6 +61,13 @@ pub(super) const POLICY: &[Key] = &[
         "Time between two questions for a plan.",
     ),
     key(
+        "grants",
+        Form::Words(&[built("counters"), built("store")]),
+        Default::Said("none"),
+        "What the component may import beyond what every policy may: `counters` that are shown with the metrics, a `store` \
+         that outlives its instances. A component that imports what it was not granted is refused.",
+    ),
+    key(
         "sha256",
         Form::Text("64 hexadecimal digits"),
         Default::Said("any"),

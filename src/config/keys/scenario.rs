@@ -215,6 +215,14 @@ pub(super) const MACHINE: &[Key] = &[
         "It closes a connection after so many responses, and says so in the last.",
     ),
     key(
+        "report",
+        Form::Text("the text of the field, such as `\"TEXT cpu_utilization={load}\"`"),
+        Default::Said("none"),
+        "What it writes in each response about its load (`endpoint-load-metrics`; see `load-report` of a backend). Filled in \
+         are `{in-flight}`, the requests that it has, `{queued}`, those of them that it does not work on yet, and \
+         `{load}`, their number by its capacity.",
+    ),
+    key(
         "refuses",
         Form::Share,
         Default::Said("none"),
@@ -486,6 +494,12 @@ pub(super) const EVENT: &[Key] = &[
         "Another capacity.",
     ),
     key(
+        "report",
+        Form::Text("the text of the field, as of a server"),
+        Default::Said("as it is"),
+        "Another report.",
+    ),
+    key(
         "refuses",
         Form::Share,
         Default::Said("as it is"),
@@ -586,6 +600,12 @@ pub(super) const EXPECT: &[Key] = &[
         Form::Share,
         Default::Said("any"),
         "At least so many requests have a connection that was there.",
+    ),
+    key(
+        "most-reuse",
+        Form::Share,
+        Default::Said("any"),
+        "No more have one: those of others are not for all.",
     ),
     key(
         "failed",

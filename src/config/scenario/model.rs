@@ -108,6 +108,8 @@ pub struct Behaviour {
     pub capacity: Option<u32>,
     /// It closes a connection after so many responses.
     pub closes_after: Option<u32>,
+    /// What it writes about its load.
+    pub report: Option<String>,
     /// Connects that it refuses, in millionths; and so on.
     pub refuses: Option<u32>,
     /// Requests on which it closes the connection.
@@ -270,6 +272,8 @@ pub struct Expect {
     pub latency_p99: Option<Duration>,
     /// Connections that were there.
     pub reuse: Option<u32>,
+    /// The same, at most.
+    pub most_reuse: Option<u32>,
     /// Requests without a response.
     pub failed: Option<u64>,
     /// Answers of policies that were not used.

@@ -23,7 +23,12 @@ pub(super) fn scenario(
     report: &mut Report,
 ) -> Scenario {
     let duration = named.duration("duration", report);
-    let reader = Reader { config, folder };
+    let events = file.tables("event", report);
+    let reader = Reader {
+        config,
+        folder,
+        later: later(&events, folder),
+    };
     let mut traffic: Vec<Traffic> = file
         .tables("traffic", report)
         .iter()
@@ -38,8 +43,7 @@ pub(super) fn scenario(
             "",
         );
     }
-    let mut events: Vec<Event> = file
-        .tables("event", report)
+    let mut events: Vec<Event> = events
         .iter()
         .map(|fields| reader.event(fields, duration, report))
         .collect();
@@ -76,6 +80,8 @@ pub(super) fn scenario(
 struct Reader<'a> {
     config: &'a Config,
     folder: &'a Path,
+    /// The configurations of events.
+    later: Vec<Config>,
 }
 
 impl Reader<'_> {
@@ -97,6 +103,7 @@ impl Reader<'_> {
             service: span(fields, "service", report),
             capacity: number(fields, "capacity", report),
             closes_after: None,
+            report: fields.text("report", report).map(|text| text.text.to_owned()),
             refuses: fields.share("refuses", report),
             drops: fields.share("drops", report),
             errors: fields.share("errors", report),
@@ -125,7 +132,8 @@ impl Reader<'_> {
     }
 
     fn fits_any(&self, pattern: &Pattern) -> bool {
-        let mut backends = self.config.backends.iter();
+        let configs = std::iter::once(self.config).chain(&self.later);
+        let mut backends = configs.flat_map(|config| &config.backends);
         backends.any(|backend| {
             let mut servers = backend.servers.iter();
             servers.any(|server| pattern.fits(&backend.name, &server.name))
@@ -307,6 +315,7 @@ impl Reader<'_> {
             latency_p50: fields.given_duration("latency-p50", report),
             latency_p99: fields.given_duration("latency-p99", report),
             reuse: fields.share("reuse", report),
+            most_reuse: fields.share("most-reuse", report),
             failed: fields.given_integer("failed", report).map(|(number, _)| number),
             fallbacks: fields
                 .given_integer("fallbacks", report)
@@ -353,6 +362,13 @@ impl Reader<'_> {
         }
         shares
     }
+}
+
+/// The configurations that events bring, for the servers in them. One that is wrong brings none: the transcript says why.
+fn later(events: &[Fields<'_>], folder: &Path) -> Vec<Config> {
+    let named = |fields: &Fields<'_>| Some(folder.join(fields.raw("config")?.get_ref().as_str()?));
+    let files = events.iter().filter_map(named);
+    files.filter_map(|file| super::config(&file).ok()).collect()
 }
 
 fn costs(fields: &Fields<'_>, report: &mut Report) -> Costs {

@@ -91,15 +91,7 @@ impl Reading {
         let timed = statistics.sum(|own| own.timed_responses.read());
         let time = statistics.sum(|own| own.response_time.read());
         let opened = statistics.sum(|own| own.connects.read());
-        let responses = statistics.sum(|own| (1..=5).map(|class| own.responses.read(class)).sum());
-        let without = statistics.sum(|own| {
-            own.connect_failures.read()
-                + own.reuse_aborts.read()
-                + own.response_errors.read()
-                + own.timeouts.read(Phase::Server)
-        });
-        let failed = without + statistics.sum(|own| own.responses.read(5));
-        let completed = responses + without;
+        let (completed, failed) = ended(statistics);
         if timed > self.timed {
             let mean = (time - self.time) as f64 / (timed - self.timed) as f64;
             self.latency = Some(self.latency.map_or(mean, |old| old + LATENCY_GAIN * (mean - old)));
@@ -119,4 +111,17 @@ impl Reading {
         };
         since
     }
+}
+
+/// Requests that have ended, and those of them that failed.
+pub(super) fn ended(statistics: &PerWorker<ServerStatistics>) -> (u64, u64) {
+    let responses = statistics.sum(|own| (1..=5).map(|class| own.responses.read(class)).sum());
+    let without = statistics.sum(|own| {
+        own.connect_failures.read()
+            + own.reuse_aborts.read()
+            + own.response_errors.read()
+            + own.timeouts.read(Phase::Server)
+    });
+    let failed = without + statistics.sum(|own| own.responses.read(5));
+    (responses + without, failed)
 }

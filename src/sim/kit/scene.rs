@@ -1,6 +1,8 @@
 //! The servers that a policy is shown: how many, how they do, and what is extreme about them.
 
-use crate::policy::{Columns, Draw, Live, PlanServer, PlanView, ServerIndex, Shown, State};
+use crate::policy::{
+    Columns, Draw, Live, Measure, PlanServer, PlanView, Reading, ServerIndex, Shown, State, Windowed,
+};
 use crate::sim::random::Dice;
 use std::sync::Arc;
 use std::time::Duration;
@@ -176,8 +178,12 @@ impl Scene {
     pub(super) fn shown(&self) -> Shown {
         Shown {
             columns: Arc::new(columns(&self.servers)),
-            live: Arc::new(Still(self.servers.clone())),
+            live: self.live(),
         }
+    }
+
+    fn live(&self) -> Arc<dyn Live> {
+        Arc::new(Still(self.servers.clone()))
     }
 
     /// As it is shown to who plans.
@@ -192,6 +198,7 @@ impl Scene {
         see(&PlanView {
             now,
             servers: &servers,
+            live: Some(&self.live()),
         })
     }
 }
@@ -247,6 +254,28 @@ impl Live for Still {
     }
     fn idle(&self, server: ServerIndex) -> u32 {
         self.0[server.at()].idle
+    }
+    /// Reports say everything, in their way: the first of their values is as good as any.
+    fn find(&self, measure: &Measure) -> Option<Reading> {
+        Some(match measure {
+            Measure::SafeIdle => Reading::SafeIdle,
+            Measure::Window(windowed) => Reading::Window(*windowed),
+            Measure::Report(_) => Reading::Report(0),
+        })
+    }
+    fn measure(&self, server: ServerIndex, reading: Reading, _: Duration) -> Option<u32> {
+        let server = &self.0[server.at()];
+        match reading {
+            Reading::SafeIdle => Some(server.idle),
+            Reading::Window(Windowed::Median) => server.latency,
+            Reading::Window(Windowed::Tail) => server.latency.map(|median| median.saturating_mul(4)),
+            Reading::Window(Windowed::Failures) => {
+                let share = (server.failed * 10_000).checked_div(server.completed)?;
+                u32::try_from(share).ok()
+            }
+            // Who has never answered has never reported.
+            Reading::Report(_) => server.latency.map(|_| server.in_flight.saturating_mul(1000)),
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use super::Effort;
 use super::question::Question;
 use super::scene::Scene;
 use crate::policy::{
-    Attachment, Edits, Fault, Nth, Offers, Pick, Plan, Planner, Policy, PoolWish, Preference, Routed,
-    ServerIndex, Standing, Verdict,
+    Attachment, Edits, Fault, Nth, Offers, Pick, Plan, Planner, Policy, PoolWish, Preference, ServerIndex,
+    Standing, Target, Verdict,
 };
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ pub(super) enum Answer {
     /// It is not a question of that kind.
     Nothing,
     Pick(Option<Pick>),
-    Route(Option<Routed>, Edits),
+    Route(Option<Target>, Edits),
     Prefer(Option<Preference>),
     Classify(Option<Standing>),
     Admit(Option<Verdict>),
@@ -143,7 +143,11 @@ impl<'a> Subject<'a> {
 
     /// Shows a table, if it wants to see one.
     pub(super) fn show(&mut self, policy: &mut dyn Policy, scene: &Scene) -> Result<(), Stopped> {
-        if !self.offers().pick {
+        let Offers { pick, measures, .. } = self.offers();
+        if !pick {
+            if !measures.is_empty() {
+                policy.follow(&scene.shown());
+            }
             return Ok(());
         }
         let shown = policy.table(&scene.shown(), self.now);
@@ -179,7 +183,7 @@ impl<'a> Subject<'a> {
             Ok(match hook {
                 Hook::Route => {
                     let mut edits = Edits::default();
-                    Answer::Route(policy.route(route, &mut edits)?, edits)
+                    Answer::Route(policy.route(route, &mut edits)?.target, edits)
                 }
                 Hook::Prefer => {
                     let nth = if avoid.is_some() { Nth::Later } else { Nth::First };

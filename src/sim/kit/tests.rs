@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::policy::{
-    Asked, Attribute, Edits, Fault, Fuel, Member, Nth, Offers, Pick, Plan, PlanView, Planner, Policy,
+    Asked, Attribute, Edits, Fault, Fuel, Given, Member, Nth, Offers, Pick, Plan, PlanView, Planner, Policy,
     PoolWish, Preference, RouteAsked, Routed, Selector, ServerIndex, Shown, Spill, Standing, State, Tier,
     Usage, Waits,
 };
@@ -100,8 +100,12 @@ impl Policy for Instance {
             second: None,
         }))
     }
-    fn route(&mut self, _: &RouteAsked<'_>, _: &mut Edits) -> Result<Option<Routed>, Fault> {
-        Ok(None)
+    fn route(&mut self, _: &RouteAsked<'_>, _: &mut Edits) -> Result<Routed, Fault> {
+        Ok(Routed {
+            target: None,
+            remember: Duration::ZERO,
+            given: Given::Asked,
+        })
     }
     fn prefer(&mut self, _: &Asked<'_>, _: Nth) -> Result<Option<Preference>, Fault> {
         Ok(None)

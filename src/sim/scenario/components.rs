@@ -2,7 +2,7 @@
 
 use crate::config::model;
 use crate::control::Loader;
-use crate::policy::{Attached, Attachment, Fault, Journal, Level, Setup};
+use crate::policy::{Attached, Attachment, Fault, Journal, Keeper, Level, Setup};
 use crate::wasm::{Digest, Host, Limits, Loaded, Mode, Settings};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -58,7 +58,12 @@ impl Loader for Components {
         Ok(*Digest::of(&bytes).bytes())
     }
 
-    fn load(&self, policy: &model::Policy, setup: &Setup) -> Result<Arc<dyn Attachment>, String> {
+    fn load(
+        &self,
+        policy: &model::Policy,
+        setup: &Setup,
+        keeper: &Arc<dyn Keeper>,
+    ) -> Result<Arc<dyn Attachment>, String> {
         let digest = self.digest(policy)?;
         let known = self.loaded.lock().get(&digest).cloned();
         let loaded = match known {
@@ -77,10 +82,11 @@ impl Loader for Components {
             // There is no clock that could be slow.
             mean_max: None,
             memory_max: policy.memory_max,
+            grants: policy.grants,
             ..Limits::default()
         };
         loaded
-            .attach(setup, limits, Duration::ZERO)
+            .attach_kept(setup, limits, Some(keeper.clone()), Duration::ZERO)
             .map_err(|error| error.to_string())
     }
 }

@@ -24,11 +24,12 @@ pub(super) fn failures(expect: &Expect, report: &Report, policies: &[PolicyRow])
         failures.extend(most.and_then(|most| later(what, delays, percent, most)));
     }
     let total = report.total();
-    if let Some(least) = expect.reuse {
-        let reused = of(total.reused, total.requests);
-        if reused < least {
-            failures.push(format!("reuse is {}, not at least {}", show(reused), show(least)));
-        }
+    let reused = of(total.reused, total.requests);
+    if let Some(least) = expect.reuse.filter(|least| reused < *least) {
+        failures.push(format!("reuse is {}, not at least {}", show(reused), show(least)));
+    }
+    if let Some(most) = expect.most_reuse.filter(|most| reused > *most) {
+        failures.push(format!("reuse is {}, not at most {}", show(reused), show(most)));
     }
     let failed: u64 = report.failures.iter().sum();
     if let Some(most) = expect.failed.filter(|most| failed > *most) {

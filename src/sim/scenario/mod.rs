@@ -69,6 +69,8 @@ pub struct PolicyRow {
     pub place: String,
     /// Questions that it was asked.
     pub calls: u64,
+    /// Answers that were given again without being asked.
+    pub remembered: u64,
     /// Answers without an opinion.
     pub abstained: u64,
     /// Answers that named nobody who takes requests.

@@ -57,6 +57,7 @@ impl<'s> Operator<'s> {
                     policy: policy.to_owned(),
                     place: place.to_owned(),
                     calls: statistics.sum(|own| own.calls.read()),
+                    remembered: statistics.sum(|own| own.remembered.read()),
                     abstained: statistics.sum(|own| own.abstained.read()),
                     unusable: statistics.sum(|own| own.unusable.read()),
                     rejected: statistics.sum(|own| own.rejected.read()),
@@ -230,6 +231,9 @@ fn behaves(said: &spec::Behaviour) -> String {
     }
     if let Some(capacity) = said.capacity {
         say(format!("capacity {capacity}"));
+    }
+    if let Some(report) = &said.report {
+        say(format!("reports \"{}\"", report.escape_debug()));
     }
     let shares = [
         (said.refuses, "refuses"),

@@ -232,7 +232,11 @@ fn policy(row: &PolicyRow, out: &mut String) {
         "\npolicy {} at {}: {} calls, {} without an opinion",
         row.policy, row.place, row.calls, row.abstained
     );
-    for (count, what) in [(row.unusable, "named nobody usable"), (row.rejected, "rejected")] {
+    for (count, what) in [
+        (row.remembered, "remembered"),
+        (row.unusable, "named nobody usable"),
+        (row.rejected, "rejected"),
+    ] {
         if count > 0 {
             let _ = write!(out, ", {count} {what}");
         }

@@ -164,6 +164,9 @@ pub(super) fn apply(said: &spec::Behaviour, model: &mut Model) {
     }
     model.capacity = said.capacity.or(model.capacity);
     model.closes_after = said.closes_after.or(model.closes_after);
+    if let Some(report) = &said.report {
+        model.report = Some(report.as_str().into());
+    }
     let faults: &mut Faults = &mut model.faults;
     share(said.refuses, &mut faults.refuses);
     share(said.drops, &mut faults.drops);

@@ -103,6 +103,7 @@ def forebay(c):
     low = re.search(r"pool-low-conn (\d+)", c.srv_opt)
     bal = {"rr": '"roundrobin"', "leastconn": '"leastconn"', "random": '"random"'}[c.algo]
     pol = policy(c) if c.plugin else None                    # every policy pair has the metrics on, for the calls
+    routes = c.plugin in ("route", "remembered", "route5")
     extra = "".join(["reuse = \"%s\"\n" % c.opt.get("reuse", "always"), "pool-low-conn = %s\n" % low[1] if low else "", "maxconn = %d\n" % c.maxconn if c.maxconn else "", c.opt.get("forebay", "")])
     srv = ", ".join('"%s:%d"' % s for s in c.servers)
     conf = f"""[process]
@@ -116,9 +117,9 @@ bind = "127.0.0.1:{c.port}"
 backend = "b"
 timeout-client = "600s"
 timeout-http-keep-alive = "600s"
-{"route-policy = 'bench'" if pol and c.plugin == "route" else ""}
+{"route-policy = 'bench'" if routes else ""}
 [backend.b]
-balance = {"{ policy = 'bench' }" if pol and c.plugin != "route" else bal}
+balance = {"{ policy = 'bench' }" if pol and not routes else bal}
 timeout-connect = "5s"
 timeout-server = "600s"
 timeout-queue = "60s"
@@ -129,13 +130,18 @@ timeout-queue = "60s"
 def policy(c):
     """The component of a policy: `plan` is the shipped least-latency, `pick` and `route` are packed from wasm/*.wat; none for `native`."""
     if c.plugin == "plan": return os.path.join(HERE, "../../../plugins/least-latency/least-latency.wasm")
-    if c.plugin not in ("pick", "route"): return None
+    if c.plugin not in ("pick", "route", "remembered", "route5"): return None
+    world = "picker" if c.plugin == "pick" else "router"
+    wat = f"{HERE}/wasm/{'route' if c.plugin == 'remembered' else c.plugin}.wat"
+    if c.plugin == "remembered":   # the same, but its answer may be given again for an hour
+        text = open(wat).read().replace("(i32.store (i32.const 56) (i32.const 0))", "(i32.store (i32.const 56) (i32.const 3600000))")
+        wat = f"{c.dir}/remembered.wat"; open(wat, "w").write(text)
     out = f"{c.dir}/{c.plugin}.wasm"
-    subprocess.run([BIN["forebay"], "plugin", "build", f"{HERE}/wasm/{c.plugin}.wat", "--world", {"pick": "picker", "route": "router"}[c.plugin], "-o", out], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([BIN["forebay"], "plugin", "build", wat, "--world", world, "-o", out], check=True, stdout=subprocess.DEVNULL)
     return out
 
 # one peer for each policy, so that they are pairs within a round; `native` and `same` are the pair that tells the noise
-for _x in ("native", "same", "plan", "pick", "route"):
+for _x in ("native", "same", "plan", "pick", "route", "remembered", "route5"):
     def _f(c, x=_x): c.plugin = x; return forebay(c)
     PEERS["fb_" + _x] = _f
 
@@ -509,8 +515,8 @@ SCEN = {
     **{f"loop_ka{w}": dict(title=f"depth of the run queue: keep-alive, 512 connections, {w} workers", conns=512, threads=w, peers=["forebay", "fb_d32", "fb_d93", "fb_d280"]) for w in (1, 2, 4)},
     **{f"loop_close{w}": dict(title=f"accepts per turn: a client connection per request, 512 at a time, {w} workers", conns=512, close=1, threads=w, peers=["forebay", "fb_a4", "fb_a64"]) for w in (1, 2, 4)},
     # policies beside the native balancer: `ka4` with a header more, and the same with 16 servers
-    **{f"policy{n}": dict(title=f"policies: keep-alive, {n} servers, 1 KiB, 64 connections, closed loop, 2 threads", n=n, conns=64, header="X-User: 0123456789abcdef", peers=["fb_native", "fb_same", "fb_plan", "fb_pick", "fb_route"]) for n in (4, 16)},
-    **{f"policypin{n}": dict(title=f"the same with one core each: proxy 1 thread on cpu 0, load and servers on cpu 1; {n} servers", n=n, pin=1, conns=64, header="X-User: 0123456789abcdef", peers=["fb_native", "fb_same", "fb_plan", "fb_pick", "fb_route"]) for n in (4, 16)},
+    **{f"policy{n}": dict(title=f"policies: keep-alive, {n} servers, 1 KiB, 64 connections, closed loop, 2 threads", n=n, conns=64, header="X-User: 0123456789abcdef", peers=["fb_native", "fb_same", "fb_plan", "fb_pick", "fb_route", "fb_remembered"]) for n in (4, 16, 200)},
+    **{f"policypin{n}": dict(title=f"the same with one core each: proxy 1 thread on cpu 0, load and servers on cpu 1; {n} servers", n=n, pin=1, conns=64, header="X-User: 0123456789abcdef", peers=["fb_native", "fb_same", "fb_plan", "fb_pick", "fb_route", "fb_remembered"]) for n in (4, 16, 200)},
     # closed loop, keep-alive both sides
     "ka4":      dict(title="keep-alive, 4 servers, 1 KiB, 64 connections, closed loop, 2 threads", conns=64, peers=ALL),
     "ka1":      dict(title="keep-alive, 1 server, 1 KiB, 64 connections, closed loop, 2 threads", n=1, conns=64, peers=ALL),

@@ -40,7 +40,7 @@ pub(crate) struct Row;
 
 impl Row {
     pub(crate) const HEADER: &str = "kind                    requests failed | asked ms until quarantine, later | other ms \
-        until quarantine, later | quarantined | CPU more, % (native against native) | faults";
+        until quarantine, later | quarantined | CPU more, % (native against native), with 95 % confidence | faults";
 
     pub(crate) fn of(kind: &str, seen: &Fleeting, cost: Option<&Cost>) -> String {
         let latencies = |answers: &[Answer]| {
@@ -50,14 +50,16 @@ impl Row {
         let after = seen.quarantined.as_ref().map_or("never".to_owned(), |said| {
             format!("{:.3} s", seen.after(said).as_secs_f64())
         });
-        let cost = cost.map_or("-".to_owned(), |it| format!("{} ({})", it.faulty, it.same));
+        let cost = cost.map_or("-".to_owned(), |it| {
+            format!("{} ({}) {}", it.faulty, it.same, it.verdict())
+        });
         let faults: Vec<String> = seen
             .faults
             .iter()
             .map(|(reason, count)| format!("{reason} {count}"))
             .collect();
         format!(
-            "{kind:23} {:8} {:6} | {} | {} | {after:>11} | {cost:>34} | {}",
+            "{kind:23} {:8} {:6} | {} | {} | {after:>11} | {cost:>45} | {}",
             seen.asked.len() + seen.other.len(),
             seen.failures(),
             latencies(&seen.asked),
@@ -151,6 +153,17 @@ impl Cost {
                 self.faulty
             )
         })
+    }
+
+    /// What can be said with 95 % confidence.
+    pub(crate) fn verdict(&self) -> &'static str {
+        if self.is_undecided() {
+            "undecided"
+        } else if self.faulty.median < CPU_MORE_MAX {
+            "within 3 %"
+        } else {
+            "above 3 %"
+        }
     }
 
     /// Whether the bound lies within the margin, or nothing was measured.

@@ -11,7 +11,7 @@
 //! status is 1 if one is broken. Latency is the machine's too: a kind that breaks that promise is measured again, and has
 //! broken it when it does so three times. CPU counts as broken when it is above 3 % by more than a margin: twice its
 //! error, and what the two equal processes differ by. While 3 % lies within the margin there are more rounds; if it still does
-//! in the end, the kind is named as undecided, which is neither.
+//! in the end, the kind is named as undecided, which is neither. Each row says which it is.
 //!
 //! `FOREBAY=path` measures another binary. Figures of a busy machine say little: look at the row `native` first, which is
 //! the same load without a policy.
@@ -125,11 +125,6 @@ fn measure(kind: &Kind, bed: &Bed, natives: &[Proxy; 2], options: &Options) -> R
         broken.extend(steady.unnoticed(kind));
         if let Some(cost) = &cost {
             broken.extend(cost.broken(kind.name));
-            if cost.is_undecided() {
-                println!(
-                    "  undecided: the error is too large to tell whether CPU per request is within its bound"
-                );
-            }
         }
         let slow = steady.slow(kind.name);
         if slow.is_empty() || !broken.is_empty() || attempt == ATTEMPTS_MAX {

@@ -187,7 +187,13 @@ fn planner(loaded: &Loaded, config: &str) -> Box<dyn Planner> {
 
 fn ask(planner: &mut dyn Planner, millisecond: u64, servers: &[PlanServer<'_>]) -> Option<Plan> {
     let now = Duration::from_millis(millisecond);
-    planner.plan(&PlanView { now, servers }).expect("an answer")
+    planner
+        .plan(&PlanView {
+            now,
+            servers,
+            live: None,
+        })
+        .expect("an answer")
 }
 
 fn told(tier: &Tier, servers: &[PlanServer<'_>]) -> String {

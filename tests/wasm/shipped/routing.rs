@@ -45,7 +45,7 @@ impl Router {
         }
     }
 
-    fn route(&mut self, method: &str, request: &Request) -> Option<Routed> {
+    fn route(&mut self, method: &str, request: &Request) -> Routed {
         let values = request.values(&self.offers);
         let asked = RouteAsked {
             asked: asked(&values),
@@ -60,17 +60,18 @@ impl Router {
     fn told(&mut self, method: &str, request: &Request) -> String {
         let Setup { backends, .. } = setup("");
         let mut told = match self.route(method, request) {
-            None => "as the rules say".to_owned(),
-            Some(Routed {
-                target: Target::Backend(at),
+            Routed { target: None, .. } => "as the rules say".to_owned(),
+            Routed {
+                target: Some(Target::Backend(at)),
                 remember,
-            }) => {
+                ..
+            } => {
                 format!(
                     "backend {}, remembered for {remember:?}",
                     backends[usize::from(at)]
                 )
             }
-            Some(other) => format!("{other:?}"),
+            other => format!("{other:?}"),
         };
         for (edit, value) in self.edits.iter() {
             let message = match edit.message {
@@ -88,7 +89,7 @@ impl Router {
     }
 
     fn is_on(&mut self, request: &Request) -> bool {
-        self.route("GET", request).is_some()
+        self.route("GET", request).target.is_some()
     }
 }
 
