@@ -7,7 +7,8 @@
 # `forebay` that packs (FOREBAY names it), python3 and Node 20. See README.md.
 set -eu
 cd "$(dirname "$0")"
-rust_plugins="least-latency header-shard canary own-first tenants tenant-priority"
+rust_plugins="least-latency peak-ewma header-shard own-first least-cost zone-aware canary tenants preconnect"
+rust_plugins+=" tenant-priority adaptive-concurrency"
 c_plugins="header-shard-c"
 zig_plugins="header-shard-zig"
 as_plugins="header-shard-as"

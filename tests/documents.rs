@@ -26,12 +26,17 @@ const DOCUMENTS: [&str; 12] = [
 ];
 
 /// Sources that show their keys in their first lines, and where each of these policies is attached.
-const SOURCES: [(&str, &str); 5] = [
+const SOURCES: [(&str, &str); 10] = [
     ("least-latency", BEHIND_A_BACKEND),
+    ("peak-ewma", BEHIND_A_BACKEND),
     ("header-shard", BEHIND_A_BACKEND),
+    ("zone-aware", BEHIND_A_BACKEND),
+    ("least-cost", BEHIND_A_BACKEND),
     ("canary", AT_A_LISTENER),
     ("tenants", BESIDE_A_BACKEND),
+    ("preconnect", BESIDE_A_BACKEND),
     ("tenant-priority", BEFORE_A_QUEUE),
+    ("adaptive-concurrency", BEHIND_A_BACKEND),
 ];
 
 const BEHIND_A_BACKEND: &str = r#"
@@ -70,6 +75,8 @@ route-policy = "shown"
 servers = ["127.0.0.1:9001"]
 [backend.canary]
 servers = ["127.0.0.1:9002"]
+[backend.beta]
+servers = ["127.0.0.1:9003"]
 "#;
 
 #[test]

@@ -399,7 +399,9 @@ impl Run<'_> {
                 continue;
             }
             let (served, limit) = (table.served(server), table.limit(server));
-            if served < limit && (own > 0 || queued > 0 && table.usable(server)) {
+            // A slot above a plan's cap, or behind a tier that is waited for, is free for nobody who waits for any.
+            let serves_any = table.limit_for_any(server).is_some_and(|most| served < most);
+            if own > 0 && served < limit || queued > 0 && serves_any {
                 let seen = format!(
                     "server {} serves {served} of {limit}, and {own} wait for it, {queued} for any",
                     table.at(server).server.name

@@ -120,7 +120,7 @@ fn what_a_guest_uses_is_counted() {
 }
 
 /// What each shipped component is told.
-const SHIPPED: [(&str, &str); 7] = [
+const SHIPPED: [(&str, &str); 13] = [
     ("least-latency", "{}"),
     ("own-first", "{}"),
     ("header-shard", "{}"),
@@ -128,8 +128,15 @@ const SHIPPED: [(&str, &str); 7] = [
     ("canary", CANARY),
     ("tenants", "{}"),
     ("tenant-priority", PRIORITY),
+    ("peak-ewma", "{}"),
+    ("zone-aware", r#"{"zone":"a"}"#),
+    ("least-cost", "{}"),
+    ("adaptive-concurrency", "{}"),
+    ("preconnect", "{}"),
+    ("canary", CANARIES),
 ];
 const CANARY: &str = r#"{"backend":"b","share":"5%","keep":"30d"}"#;
+const CANARIES: &str = r#"{"backends":{"a":"5%","b":"10%"},"testers":"x-try"}"#;
 const PRIORITY: &str = r#"{"tenants":{"key-1":"gold"},"default":"plain",
     "classes":{"gold":{"class":-10},"plain":{"deadline":"2s","queue-max":100}}}"#;
 

@@ -13,6 +13,7 @@ mod priority;
 mod request;
 mod routing;
 mod tenancy;
+mod weighing;
 
 use crate::kit::{Bench, limits};
 use forebay::policy::{Attachment, Setup};
@@ -25,6 +26,36 @@ use std::time::Duration;
 #[test]
 fn least_latency() {
     answers_as_ever("least-latency", "least-latency", planning::least_latency);
+}
+
+#[test]
+fn zone_aware() {
+    answers_as_ever("zone-aware", "zone-aware", planning::zone_aware);
+}
+
+#[test]
+fn least_cost() {
+    answers_as_ever("least-cost", "least-cost", planning::least_cost);
+}
+
+#[test]
+fn adaptive_concurrency() {
+    answers_as_ever("adaptive-concurrency", "adaptive-concurrency", |loaded| {
+        let mut transcript = Transcript::default();
+        planning::adaptive_limits(loaded, &mut transcript);
+        priority::patience(loaded, &mut transcript);
+        transcript
+    });
+}
+
+#[test]
+fn preconnect() {
+    answers_as_ever("preconnect", "preconnect", planning::preconnect);
+}
+
+#[test]
+fn peak_ewma() {
+    answers_as_ever("peak-ewma", "peak-ewma", weighing::script);
 }
 
 #[test]
@@ -54,6 +85,12 @@ fn canary() {
     answers_as_ever("canary", "canary", routing::script);
 }
 
+/// The kept one knows one share only.
+#[test]
+fn canaries() {
+    answers("canaries", routing::several_shares, &copies_of_today("canary"));
+}
+
 #[test]
 fn tenants() {
     answers_as_ever("tenants", "tenants", tenancy::script);
@@ -66,10 +103,14 @@ fn tenant_priority() {
 
 /// Asks every copy of a component on both engines, and compares each transcript with the same snapshot.
 fn answers_as_ever(component: &str, snapshot: &str, script: fn(&Loaded) -> Transcript) {
-    for copy in copies(component) {
+    answers(snapshot, script, &copies(component));
+}
+
+fn answers(snapshot: &str, script: fn(&Loaded) -> Transcript, copies: &[PathBuf]) {
+    for copy in copies {
         for bench in [&*LIVE, &*TEST] {
             println!("{} on the engine {:?}", copy.display(), bench.mode);
-            let loaded = bench.bench.host.load(&copy, None);
+            let loaded = bench.bench.host.load(copy, None);
             let transcript = script(&loaded.unwrap_or_else(|error| panic!("{error}"))).0;
             assert!(
                 transcript.lines().count() < 100,
@@ -88,13 +129,18 @@ fn answers_as_ever(component: &str, snapshot: &str, script: fn(&Loaded) -> Trans
 
 /// Where a component lies.
 fn copies(component: &str) -> Vec<PathBuf> {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join(kept::FOLDER);
+    let kept = kept.join(format!("{component}.wasm"));
+    let kept = kept.exists().then_some(kept);
+    copies_of_today(component).into_iter().chain(kept).collect()
+}
+
+/// Beside its sources, and as it was just rebuilt.
+fn copies_of_today(component: &str) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let rebuilt = std::env::var_os("FOREBAY_COMPONENTS").map(|folder| root.join(folder));
-    let kept = root.join(kept::FOLDER);
-    let is_kept = kept.join(format!("{component}.wasm")).exists();
     [root.join("plugins").join(component)]
         .into_iter()
-        .chain(is_kept.then_some(kept))
         .chain(rebuilt)
         .map(|folder| folder.join(format!("{component}.wasm")))
         .collect()

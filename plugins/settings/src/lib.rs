@@ -10,8 +10,10 @@
 //! assert_eq!((window, settings.finish()), (10_000, vec![]));
 //! ```
 
+mod cap;
 mod json;
 
+pub use cap::Cap;
 use json::Value;
 use std::ops::RangeInclusive;
 
@@ -55,6 +57,18 @@ impl Settings {
             }
         }
         texts
+    }
+
+    /// The shares, in millionths, of a table with keys of the operator's own.
+    pub fn shares(&mut self, key: &'static str) -> Vec<(String, i32)> {
+        let mut shares = Vec::new();
+        for (name, value) in self.named(key) {
+            match share_of(&value) {
+                Some(share) => shares.push((name, share)),
+                None => drop(self.wrong::<()>(&format!("{key}.{name}"), SHARE)),
+            }
+        }
+        shares
     }
 
     /// The tables in a table with keys of the operator's own. Each goes back by [`Self::close`].
@@ -117,14 +131,7 @@ impl Settings {
     /// A share such as `"5%"` or `"0.25%"`, in millionths.
     pub fn share(&mut self, key: &'static str, default: &'static str) -> i32 {
         let given = self.take(key).unwrap_or_else(|| Value::Text(default.into()));
-        let text = text_of(&given).and_then(|text| text.strip_suffix('%'));
-        match text.and_then(|text| decimal(text, 4)) {
-            Some(share) if share <= 1_000_000 => share as i32,
-            _ => {
-                let wrong = "must be a share from \"0%\" to \"100%\" with at most four decimals";
-                self.wrong::<i32>(key, wrong).unwrap_or_default()
-            }
-        }
+        share_of(&given).unwrap_or_else(|| self.wrong(key, SHARE).unwrap_or_default())
     }
 
     /// A factor such as `1.5`, in thousandths.
@@ -186,6 +193,14 @@ fn text_of(value: &Value) -> Option<&str> {
     }
 }
 
+const SHARE: &str = "must be a share from \"0%\" to \"100%\" with at most four decimals";
+
+/// In millionths.
+fn share_of(value: &Value) -> Option<i32> {
+    let share = decimal(text_of(value)?.strip_suffix('%')?, 4)?;
+    (share <= 1_000_000).then_some(share as i32)
+}
+
 fn number_of(value: &Value, places: usize) -> Option<i64> {
     match value {
         Value::Number(text) => match text.strip_prefix('-') {
@@ -242,7 +257,8 @@ mod tests {
     #[test]
     fn tables_are_read_with_their_paths() {
         let config = r#"{ "classes": { "gold": { "class": -7 }, "bulk": { "klass": 1 }, "odd": 1 },
-            "tenants": { "acme": "gold", "zeta": 1 }, "others": [] }"#;
+            "tenants": { "acme": "gold", "zeta": 1 }, "others": [],
+            "shares": { "next": "12.5%", "far": "101%", "near": 5 } }"#;
         let mut settings = Settings::read(config);
         let mut classes = Vec::new();
         for (name, mut table) in settings.tables("classes") {
@@ -252,9 +268,11 @@ mod tests {
         assert_eq!(classes, [("gold".into(), -7), ("bulk".into(), 0)]);
         assert_eq!(settings.texts("tenants"), [("acme".into(), "gold".into())]);
         assert_eq!(settings.texts("others"), []);
+        assert_eq!(settings.shares("shares"), [("next".into(), 125_000)]);
         let problems = settings.finish();
         let paths: Vec<&str> = problems.iter().map(|(path, _)| path.as_str()).collect();
-        assert_eq!(paths, ["classes.odd", "classes.bulk.klass", "tenants.zeta", "others"]);
+        let tables = ["classes.odd", "classes.bulk.klass", "tenants.zeta", "others"];
+        assert_eq!(paths, [&tables[..], &["shares.far", "shares.near"]].concat());
     }
 
     #[test]

@@ -367,7 +367,7 @@ impl<C> BackendTable<C> {
     }
 
     /// Up to how many requests a server has may it serve the backend's queue; `None` where it may not.
-    fn limit_for_any(&self, server: ServerIndex) -> Option<u32> {
+    pub(crate) fn limit_for_any(&self, server: ServerIndex) -> Option<u32> {
         let limit = self.limit(server);
         match &self.tiers {
             None => self.usable(server).then_some(limit),

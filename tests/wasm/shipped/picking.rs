@@ -102,7 +102,7 @@ impl Shard {
 
 /// Requests in flight, by index.
 #[derive(Default)]
-struct Loads([AtomicU32; 8]);
+pub(super) struct Loads([AtomicU32; 8]);
 
 impl Live for Loads {
     fn in_flight(&self, server: ServerIndex) -> u32 {
@@ -117,7 +117,7 @@ impl Live for Loads {
 }
 
 impl Loads {
-    fn set(&self, loads: [u32; 4]) {
+    pub(super) fn set(&self, loads: [u32; 4]) {
         for (slot, load) in self.0.iter().zip(loads) {
             slot.store(load, Relaxed);
         }

@@ -36,8 +36,64 @@ pub(super) fn own_first(loaded: &Loaded) -> Transcript {
     transcript
 }
 
-const OWN: &[(&str, &str)] = &[("cost", "own"), ("zone", "eu")];
-const RENTED: &[(&str, &str)] = &[("cost", "rented")];
+/// The servers of a zone come first, as long as enough of them are well.
+pub(super) fn zone_aware(loaded: &Loaded) -> Transcript {
+    const WHOLE: &str =
+        r#"{"cap":4,"errors-max":"20%","fill":"80%","healthy-min":"60%","tag":"zone","zone":"eu"}"#;
+    let mut transcript = Transcript::default();
+    transcript.configurations(
+        loaded,
+        &[
+            "{}",
+            WHOLE,
+            r#"{"cap":0,"fill":1,"healthy-min":"101%","zone":""}"#,
+            r#"{"colour":"red","zone":"eu"}"#,
+        ],
+    );
+    for config in [r#"{"zone":"eu"}"#, WHOLE] {
+        one_by_one(loaded, config, &mut transcript);
+        fleet(loaded, config, &mut transcript);
+    }
+    transcript
+}
+
+/// The cheapest servers come first.
+pub(super) fn least_cost(loaded: &Loaded) -> Transcript {
+    const WHOLE: &str = r#"{"cap":4,"fill":"80%","tag":"price"}"#;
+    let mut transcript = Transcript::default();
+    transcript.configurations(
+        loaded,
+        &["{}", WHOLE, r#"{"cap":"4","fill":"80","tag":"","to":"eu"}"#],
+    );
+    for config in [r#"{"tag":"price"}"#, WHOLE] {
+        one_by_one(loaded, config, &mut transcript);
+        fleet(loaded, config, &mut transcript);
+    }
+    transcript
+}
+
+/// The limits; `priority` asks how long requests may wait.
+pub(super) fn adaptive_limits(loaded: &Loaded, transcript: &mut Transcript) {
+    const NARROW: &str = r#"{"limit":5,"limit-max":6,"limit-min":2,"tolerance":1.1,"window":"10s"}"#;
+    transcript.configurations(
+        loaded,
+        &[
+            "{}",
+            NARROW,
+            r#"{"limit":1}"#,
+            r#"{"limit":9,"limit-max":8}"#,
+            r#"{"limit-min":0,"tolerance":0.5,"wait":"5","wait-standing":-1,"window":"1s"}"#,
+            r#"{"colour":"red"}"#,
+        ],
+    );
+    for config in ["{}", NARROW] {
+        one_by_one(loaded, config, transcript);
+        fleet(loaded, config, transcript);
+    }
+}
+
+const OWN: &[(&str, &str)] = &[("cost", "own"), ("price", "0.5"), ("zone", "eu")];
+const RENTED: &[(&str, &str)] = &[("cost", "rented"), ("price", "2")];
 const NO_TAGS: &[(&str, &str)] = &[];
 
 /// A server that answers in so many µs, and what ended since the tick before: all, failed.
@@ -177,6 +233,50 @@ fn one_by_one(loaded: &Loaded, config: &str, transcript: &mut Transcript) {
         };
         transcript.line(format!("{millisecond} {what} -> {answer}"));
     }
+}
+
+/// How many connections it wishes for each server, on three days with a load from 9 to 10.
+pub(super) fn preconnect(loaded: &Loaded) -> Transcript {
+    const WHOLE: &str = r#"{"ahead":"30m","every":"12h","margin":2,"max":50}"#;
+    let mut transcript = Transcript::default();
+    transcript.configurations(
+        loaded,
+        &[
+            "{}",
+            WHOLE,
+            r#"{"ahead":"2h","every":"1h"}"#,
+            r#"{"every":"500ms","margin":0.5,"max":0,"need":3}"#,
+        ],
+    );
+    for config in ["{}", WHOLE] {
+        transcript.title(&format!("three days with {config}"));
+        let (mut planner, mut before) = (planner(loaded, config), String::new());
+        for minute in 0..3 * 24 * 60_u64 {
+            let busy = minute / 60 % 24 == 9;
+            let load = |name, in_flight| PlanServer {
+                in_flight: if busy { in_flight } else { 0 },
+                ..server(name, NO_TAGS, None, (0, 0))
+            };
+            let servers = [load("a", 20), load("b", 0), load("c", 40)];
+            let now = Duration::from_secs(minute * 60);
+            let view = PlanView {
+                now,
+                servers: &servers,
+            };
+            let wishes = planner.plan_reuse(&view).expect("an answer").expect("an opinion");
+            let wishes = wishes.iter().map(|wish| {
+                assert_eq!((wish.low, wish.max, wish.need), (None, None, wish.preconnect));
+                format!("{} {:?}", servers[wish.server.at()].name, wish.preconnect)
+            });
+            let told = wishes.collect::<Vec<_>>().join(", ");
+            if told != before {
+                let (day, hour) = (minute / 1_440, minute / 60 % 24);
+                transcript.line(format!("day {day} {hour:02}:{:02} -> {told}", minute % 60));
+                before = told;
+            }
+        }
+    }
+    transcript
 }
 
 fn planner(loaded: &Loaded, config: &str) -> Box<dyn Planner> {

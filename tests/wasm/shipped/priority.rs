@@ -2,7 +2,7 @@
 
 use super::request::{Request, asked};
 use super::{Transcript, attach};
-use forebay::policy::{Priority, ServerIndex, Standing, Verdict, Waits};
+use forebay::policy::{Asked, Priority, ServerIndex, Standing, Verdict, Waits};
 use forebay::wasm::Loaded;
 use std::time::Duration;
 
@@ -31,6 +31,37 @@ pub(super) fn script(loaded: &Loaded) -> Transcript {
         requests(loaded, config, &mut transcript);
     }
     transcript
+}
+
+/// How long requests may wait behind a queue that stands.
+pub(super) fn patience(loaded: &Loaded, transcript: &mut Transcript) {
+    transcript.title("one every 20 ms, behind 3 but for the first, the 10th and those after a pause");
+    for config in [
+        "{}",
+        r#"{"standing-after":"50ms","wait":"1s","wait-standing":"0s"}"#,
+    ] {
+        let attachment = attach(loaded, config);
+        let mut policy = attachment.policy(Duration::ZERO).expect("an instance");
+        let mut told = Vec::new();
+        for number in 0..30_u64 {
+            let pause = if number < 20 { 0 } else { 5_000 };
+            let asked = Asked {
+                now: Duration::from_millis(1_000 + number * 20 + pause),
+                seed: number,
+                attributes: &[],
+            };
+            let waits = Waits {
+                server: None,
+                queued: if number % 10 == 0 && number < 20 { 0 } else { 3 },
+                priority: Priority::default(),
+            };
+            match policy.admit(&asked, &waits).expect("an answer") {
+                Some(Verdict::Accept { wait_max }) => told.push(wait_max.expect("a time").as_millis()),
+                other => panic!("{other:?}"),
+            }
+        }
+        transcript.line(format!("{config}: {told:?}"));
+    }
 }
 
 fn requests(loaded: &Loaded, config: &str, transcript: &mut Transcript) {

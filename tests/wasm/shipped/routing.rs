@@ -16,7 +16,19 @@ const CONFIGURATIONS: [&str; 7] = [
     "{}",
     r#"{"backend":"nowhere"}"#,
     r#"{"backend":"canary","keep":"1s","share":"101%","sticky":"method"}"#,
-    r#"{"backend":"canary","cookie":"a b","colour":"red"}"#,
+    r#"{"backend":"canary","cookie":"a b"}"#,
+];
+
+const SEVERAL: &str = r#"{"backends":{"canary":"30%","tools":"20%"},"keep":"30d","testers":"x-try"}"#;
+
+/// What those of today understand beyond the first one.
+const LATER: [&str; 6] = [
+    SEVERAL,
+    r#"{"backends":{"canary":"30%"},"testers":"a b"}"#,
+    r#"{"backends":{"canary":"60%","nowhere":"60%","tools":"1"}}"#,
+    r#"{"backend":"canary","backends":{"tools":"1%"},"share":"1%"}"#,
+    r#"{"backends":{},"colour":"red"}"#,
+    r#"{"backends":"canary"}"#,
 ];
 
 pub(super) fn script(loaded: &Loaded) -> Transcript {
@@ -25,6 +37,46 @@ pub(super) fn script(loaded: &Loaded) -> Transcript {
     requests(loaded, &mut transcript);
     shares(loaded, &mut transcript);
     cookies(loaded, &mut transcript);
+    transcript
+}
+
+/// Several shares, and testers.
+pub(super) fn several_shares(loaded: &Loaded) -> Transcript {
+    let mut transcript = Transcript::default();
+    transcript.configurations(loaded, &LATER);
+    let with = |name: &str, value: &str| client(1).with(name, value);
+    let requests = [
+        client(1),
+        client(2),
+        client(3),
+        client(4),
+        with("cookie:canary", "always"),
+        with("cookie:canary", "tools"),
+        with("cookie:canary", "299999"),
+        with("cookie:canary", "300000"),
+        with("cookie:canary", "500000"),
+        with("header:x-try", "tools").with("cookie:canary", "never"),
+        with("header:x-try", "never").with("header:x-canary", "tools"),
+        with("header:x-try", "app").with("cookie:canary", "never"),
+    ];
+    several(loaded, SEVERAL, &requests, &mut transcript);
+    transcript.title("3000 clients");
+    for shares in [
+        r#"{"canary":"30%","tools":"20%"}"#,
+        r#"{"canary":"30%","tools":"70%"}"#,
+        r#"{"canary":"0%","tools":"20%"}"#,
+    ] {
+        let mut router = Router::new(loaded, &format!(r#"{{"backends":{shares}}}"#));
+        let mut counts = [0; 3];
+        for number in 0..3_000 {
+            let target = router.route("GET", &client(number)).target;
+            counts[match target {
+                Some(Target::Backend(at)) => usize::from(at),
+                _ => 0,
+            }] += 1;
+        }
+        transcript.line(format!("{shares}: {counts:?} to app, canary, tools"));
+    }
     transcript
 }
 
