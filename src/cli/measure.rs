@@ -92,7 +92,7 @@ fn measure(file: &Path, config: &Value) -> anyhow::Result<Cost> {
         .collect::<Result<_, _>>()?;
     let limits = Limits {
         mean_max: None,
-        ..Limits::default()
+        ..kit::granted()
     };
     let attachment = loaded.attach(&kit::setup(config), limits, Duration::ZERO)?;
     let (resident, memory) = held(&*attachment)?;
