@@ -174,6 +174,7 @@ fn on_control(attachment: &dyn Attachment) -> Result<Duration, Fault> {
         let view = PlanView {
             now,
             servers: &servers,
+            live: None,
         };
         match plans {
             true => planner.plan(&view).map(drop),

@@ -306,6 +306,7 @@ impl<'a> Scene<'a> {
         let view = PlanView {
             now: self.now,
             servers: &servers,
+            live: None,
         };
         match self.planner()?.plan(&view)? {
             Some(plan) => {
@@ -321,6 +322,7 @@ impl<'a> Scene<'a> {
         let view = PlanView {
             now: self.now,
             servers: &servers,
+            live: None,
         };
         match self.planner()?.plan_reuse(&view)? {
             Some(wishes) => {
