@@ -12,6 +12,8 @@ pub mod plugin;
 #[cfg(feature = "wasm")]
 mod policies;
 pub mod run;
+#[cfg(feature = "wasm")]
+mod scaffold;
 pub mod test;
 mod version;
 
@@ -55,7 +57,7 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Ask or change a running process
     Ctl(ctl::CtlArgs),
-    /// Look at policies, or pack them
+    /// Begin a policy, look at one, check it or pack it
     #[cfg(feature = "wasm")]
     Plugin(plugin::PluginArgs),
     /// Show the effective configuration, the reference of all keys, or their schema for editors

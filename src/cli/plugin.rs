@@ -1,7 +1,7 @@
-//! `forebay plugin`: what an author of policies needs: look at a component, check how it behaves, measure what it costs,
-//! pack a core module into one.
+//! `forebay plugin`: what an author of policies needs: begin one, look at a component, check how it behaves, measure what
+//! it costs, pack a core module into one.
 
-use super::{kit, measure, policies};
+use super::{kit, measure, policies, scaffold};
 use crate::wasm::{self, From, Inspection, Text};
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
@@ -17,6 +17,8 @@ pub struct PluginArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Command {
+    /// Make a folder with a policy to begin with: its sources, how it is built and run, and a scenario that it passes
+    New(scaffold::NewArgs),
     /// Show what a component exports and imports, and what the host would refuse and why
     Inspect {
         /// The component
@@ -59,6 +61,7 @@ enum Encoding {
 /// Does what the subcommand says.
 pub fn run(args: &PluginArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
+        Command::New(args) => scaffold::run(args),
         Command::Inspect { files } => inspect(files),
         Command::Check(args) => kit::run(args),
         Command::Measure(args) => measure::run(args).map(|()| ExitCode::SUCCESS),

@@ -16,13 +16,14 @@
 //! | `instance`, `guest`, `imports`, `measured`, `granted`, `wasi` | What is one guest, and what can it reach? |
 //! | `serve`, `planner`, `answer` | How is it asked, and what of its answer is used? |
 //! | `health` | Is it worth asking? |
-//! | `inspect`, `pack` | What does its author need? |
+//! | `inspect`, `pack`, `bindings` | What does its author need? |
 //!
 //! Nobody else names wasmtime. Everything that leaves is of [`crate::policy`].
 
 mod answer;
 mod artefact;
 mod attachment;
+mod bindings;
 mod component;
 mod contract;
 mod digest;
@@ -43,6 +44,7 @@ mod ticker;
 mod wasi;
 
 pub use attachment::Limits;
+pub use bindings::c_bindings;
 pub use component::{COMPONENT_MAX, Loaded};
 pub use contract::WIT;
 pub use digest::Digest;

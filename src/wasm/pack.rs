@@ -5,7 +5,7 @@ use super::contract::WIT;
 use std::fmt;
 use std::path::PathBuf;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
-use wit_parser::{Resolve, SourceMap};
+use wit_parser::{PackageId, Resolve, SourceMap};
 
 /// The adapter, assembled from the text beside it; a test compares them.
 const ADAPTER: &[u8] = include_bytes!("adapter/wasi.wasm");
@@ -50,6 +50,19 @@ pub fn pack(core: &[u8], world: Option<(&str, Text)>) -> Result<Vec<u8>, PackErr
 }
 
 fn embed(module: &mut Vec<u8>, world: &str, text: Text) -> Result<(), PackError> {
+    let (resolve, package) = contract()?;
+    let world = resolve
+        .select_world(&[package], Some(world))
+        .map_err(failed("the world"))?;
+    let encoding = match text {
+        Text::Utf8 => StringEncoding::UTF8,
+        Text::Utf16 => StringEncoding::UTF16,
+    };
+    embed_component_metadata(module, &resolve, world, encoding).map_err(failed("the module"))
+}
+
+/// The package of `wit/`, read.
+pub(super) fn contract() -> Result<(Resolve, PackageId), PackError> {
     let mut map = SourceMap::new();
     for (file, contents) in WIT {
         map.push_str(&PathBuf::from(file).to_string_lossy(), contents);
@@ -61,17 +74,10 @@ fn embed(module: &mut Vec<u8>, world: &str, text: Text) -> Result<(), PackError>
     let package = resolve
         .push_group(group)
         .map_err(|error| PackError(format!("wit/: {error}")))?;
-    let world = resolve
-        .select_world(&[package], Some(world))
-        .map_err(failed("the world"))?;
-    let encoding = match text {
-        Text::Utf8 => StringEncoding::UTF8,
-        Text::Utf16 => StringEncoding::UTF16,
-    };
-    embed_component_metadata(module, &resolve, world, encoding).map_err(failed("the module"))
+    Ok((resolve, package))
 }
 
-fn failed<E: fmt::Display>(what: &'static str) -> impl Fn(E) -> PackError {
+pub(super) fn failed<E: fmt::Display>(what: &'static str) -> impl Fn(E) -> PackError {
     move |error| PackError(format!("{what}: {error:#}"))
 }
 

@@ -262,6 +262,7 @@ pub(super) fn preconnect(loaded: &Loaded) -> Transcript {
             let view = PlanView {
                 now,
                 servers: &servers,
+                live: None,
             };
             let wishes = planner.plan_reuse(&view).expect("an answer").expect("an opinion");
             let wishes = wishes.iter().map(|wish| {
