@@ -6,7 +6,8 @@
 
 use super::generation::{AttachedPolicy, BackendEntry, Generation, ListenerId, ShownTable};
 use crate::policy::{
-    Asked, BackendId, Edits, Fault, Given, Live, Policy, RouteAsked, Routed, ServerIndex, Shown, Table, WorkerId,
+    Asked, BackendId, Edits, Fault, Given, Live, Policy, RouteAsked, Routed, ServerIndex, Shown, Table,
+    WorkerId,
 };
 use crate::sync::Arc;
 use std::time::Duration;
@@ -76,7 +77,8 @@ impl Instance {
     /// Whether the table that it was shown last says the same. Columns also change without a new table: latencies do.
     fn has_seen(&self, table: &Shown) -> bool {
         let seen = self.shown.as_ref();
-        seen.is_some_and(|seen| Arc::ptr_eq(&seen.live, &table.live) && seen.columns == table.columns)
+        let same = |seen: &Shown| std::sync::Arc::ptr_eq(&seen.live, &table.live);
+        seen.is_some_and(|seen| same(seen) && seen.columns == table.columns)
     }
 }
 

@@ -159,8 +159,11 @@ fn a_reload_keeps_the_policy_at_work() {
     let setup = before(
         &origins,
         "shard",
-        // A machine that is busy with other tests is no reason to cut it.
-        &shard(&component, "config = { header = \"host\" }\ndeadline = \"1s\""),
+        // A machine that is busy with other tests is no reason to cut it, nor to put it aside for being slow.
+        &shard(
+            &component,
+            "config = { header = \"host\" }\ndeadline = \"1s\"\nmean-max = \"500ms\"",
+        ),
     );
     let proxy = Proxy::start(&setup);
     let load = Load::new();

@@ -4,11 +4,14 @@
 //! latency rises to a peak at once and comes down slowly: half of the way in a `decay`. So a server is believed to be
 //! slow sooner than it is believed to be fast again.
 //!
-//! Whose figure has not moved was not asked since. Its latency comes down to the lowest of all, so that it is tried
-//! again, instead of being left alone for ever for a peak of long ago.
+//! The figures that it is shown are smoothed. So only one that rises is a peak; one that falls says that the last
+//! responses were faster than it. Whose figure has not moved was not asked since: its latency comes down to the lowest of
+//! all, so that it is tried again, instead of being left alone for ever for a peak of long ago.
 //!
 //! Two are drawn, because all workers see the same figures: if each took the cheapest of all, all of them would take the
 //! same one until the figures are new.
+
+use std::cmp::Ordering;
 
 /// The servers as they were shown last.
 pub struct Costs {
@@ -33,10 +36,18 @@ struct Server {
     until: i32,
     /// As it was shown, in µs; −1 while unknown.
     shown: i32,
-    /// Whether that is another figure than before.
-    is_new: bool,
+    /// How that compares with the one before.
+    trend: Trend,
     /// What is made of it.
     latency: Option<f64>,
+}
+
+/// Where a figure has gone since latencies were last moved on: up, if it rose at all.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Trend {
+    Still,
+    Down,
+    Up,
 }
 
 impl Costs {
@@ -58,7 +69,7 @@ impl Costs {
                 weight,
                 until: self.weight,
                 shown,
-                is_new: before.is_none_or(|it| it.is_new || it.shown != shown),
+                trend: before.map_or(Trend::Up, |it| it.trend.max(Trend::between(it.shown, shown))),
                 latency: before.and_then(|it| it.latency),
                 name,
             });
@@ -77,24 +88,24 @@ impl Costs {
         let known = || self.servers.iter().filter_map(|it| it.latency.or(it.measured()));
         let lowest = known().fold(f64::MAX, f64::min);
         for server in &mut self.servers {
-            let goal = if server.is_new { server.measured() } else { server.measured().map(|_| lowest) };
-            server.latency = match (server.latency, goal) {
-                (Some(before), Some(goal)) if goal < before => Some(before * kept + goal * (1.0 - kept)),
-                _ => goal,
+            let measured = server.measured();
+            let before = server.latency.or(measured);
+            let goal = match server.trend {
+                Trend::Still => measured.map(|_| lowest),
+                Trend::Down | Trend::Up => measured,
             };
-            server.is_new = false;
+            let faded = |(before, goal): (f64, f64)| (before * kept + goal * (1.0 - kept)).min(before);
+            server.latency = match std::mem::replace(&mut server.trend, Trend::Still) {
+                Trend::Up if goal > before => goal,
+                _ => before.zip(goal).map(faded),
+            };
         }
         let (sum, count) = self.servers.iter().filter_map(|it| it.latency).fold((0.0, 0.0), add);
         self.average = if count > 0.0 { sum / count } else { 1.0 };
     }
 
     /// The cheaper of two that were drawn by weight, and the other one, to be asked if the first is full. −1 for nobody.
-    pub fn choose(
-        &self,
-        avoid: i32,
-        draw: impl Fn(i32) -> i32,
-        in_flight: impl Fn(i32) -> i32,
-    ) -> (i32, i32) {
+    pub fn choose(&self, avoid: i32, draw: impl Fn(i32) -> i32, in_flight: impl Fn(i32) -> i32) -> (i32, i32) {
         let avoided = usize::try_from(avoid).ok().filter(|&at| at < self.servers.len());
         let Some(one) = self.drawn(&draw, [avoided, None]) else {
             return (-1, -1);
@@ -104,8 +115,7 @@ impl Costs {
         };
         let cost = |at: usize| {
             let requests = f64::from(in_flight(at as i32)) + 1.0;
-            self.servers[at].latency.unwrap_or(self.average).max(1.0) * requests
-                / f64::from(self.servers[at].weight)
+            self.servers[at].latency.unwrap_or(self.average).max(1.0) * requests / f64::from(self.servers[at].weight)
         };
         let (first, second) = if cost(other) < cost(one) { (other, one) } else { (one, other) };
         (first as i32, second as i32)
@@ -126,6 +136,16 @@ impl Costs {
             }
         }
         Some(self.servers.partition_point(|it| it.until <= number))
+    }
+}
+
+impl Trend {
+    fn between(before: i32, now: i32) -> Trend {
+        match now.cmp(&before) {
+            Ordering::Equal => Trend::Still,
+            Ordering::Less => Trend::Down,
+            Ordering::Greater => Trend::Up,
+        }
     }
 }
 
@@ -199,6 +219,19 @@ mod tests {
         show(&mut costs, &[90_001, 1_000]);
         costs.move_on(201_000);
         assert_eq!(latencies(&costs)[0], Some(90_001), "it was tried, and is as slow as ever");
+    }
+
+    #[test]
+    fn who_is_fast_again_is_believed_with_its_first_response() {
+        let mut costs = shown(&[90_000, 1_000]);
+        for tick in 1..=20 {
+            show(&mut costs, &[90_000, 1_000 + tick]);
+            costs.move_on(i64::from(tick) * 10_000);
+        }
+        // Smoothed, the first one that is fast still looks slow.
+        show(&mut costs, &[63_300, 1_000]);
+        costs.move_on(201_000);
+        assert!(latencies(&costs)[0] < Some(1_100), "{:?}", latencies(&costs));
     }
 
     #[test]
