@@ -5,7 +5,7 @@ import { Selector, Spill } from "./forebay/host";
 import { Allocation, Member, Server, Tier } from "./forebay/plan";
 
 /** The most that the fastest server gets of the slowest one's share: who got nothing would never be seen to be fast again. */
-const SPREAD: i64 = 16;
+const SPREAD: i64 = 8;
 /** How long a plan holds if no other one comes, in ms. */
 const LIFETIME = 10_000;
 

@@ -7,8 +7,9 @@ forebay=${FOREBAY:-forebay}
 for clang in ${CLANG:-clang} $(ls /usr/bin/clang-[0-9]* 2>/dev/null | sort -rV); do
   command -v "$clang" >/dev/null && break
 done
-# The linker: clang's own, or the one that each toolchain of rustup brings.
+# The linker that each toolchain of rustup brings, or any other; else clang looks for its own.
 if command -v rustc >/dev/null; then PATH=$PATH:$(echo "$(rustc --print sysroot)"/lib/rustlib/*/bin/gcc-ld); fi
+linker=$(command -v wasm-ld) || linker=
 
 fail() { echo "build.sh: $*" >&2; exit 1; }
 
@@ -20,5 +21,5 @@ trap 'rm "$core"' EXIT
 # Neither a main nor builtins: what is not used of the C library is not linked.
 "$clang" --target=wasm32-wasi -Wno-deprecated -std=c17 -Wall -Wextra -Wno-unused-parameter -Os -nodefaultlibs \
   -nostartfiles policy.c support.c bindings/{{world}}.c bindings/{{world}}_component_type.o -lc \
-  -Wl,--no-entry,--gc-sections,--strip-debug -o "$core"
+  -Wl,--no-entry,--gc-sections,--strip-debug ${linker:+"-fuse-ld=$linker"} -o "$core"
 "$forebay" plugin build "$core" --output {{name}}.wasm

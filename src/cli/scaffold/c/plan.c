@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* The most that the fastest server gets of the slowest one's share: who got nothing would never be seen to be fast again. */
-#define SPREAD 16
+#define SPREAD 8
 /* How long a plan holds if no other one comes, in ms. */
 #define LIFETIME 10000
 

@@ -3,7 +3,7 @@
 import { guarded, settings } from "./guarded.js";
 
 /** The most that the fastest server gets of the slowest one's share: who got nothing would never be seen to be fast again. */
-const SPREAD = 16;
+const SPREAD = 8;
 /** How long a plan holds if no other one comes, in ms. */
 const LIFETIME = 10_000;
 

@@ -6,7 +6,7 @@ from wit_world.exports.balance_plan import Allocation, Member, Selector, Spill, 
 from wit_world.exports.configure import Wishes
 
 # The most that the fastest server gets of the slowest one's share: who got nothing would never be seen to be fast again.
-SPREAD = 16
+SPREAD = 8
 # How long a plan holds if no other one comes, in ms.
 LIFETIME = 10_000
 

@@ -8,7 +8,7 @@ use exports::forebay::policy::configure::{Guest as Configure, Problem, Setup, Wi
 wit_bindgen::generate!({ path: "wit", world: "planner" });
 
 /// The most that the fastest server gets of the slowest one's share: who got nothing would never be seen to be fast again.
-const SPREAD: i64 = 16;
+const SPREAD: i64 = 8;
 /// How long a plan holds if no other one comes, in ms.
 const LIFETIME: i32 = 10_000;
 
