@@ -25,11 +25,13 @@ fail() {
 compilers() { # LANGUAGE FOLDER
   case $1 in
     js | as)
-      if ! [ -d "$folder/$1-modules" ]; then
-        cp "$2/package.json" "$folder" && (cd "$folder" && npm install --no-fund --no-audit --silent) || fail "npm did not install the compiler of $1"
-        mv "$folder/node_modules" "$folder/$1-modules"
+      # The folder keeps its name: a package looks for others in `node_modules` only.
+      local compiler=$folder/$1-compiler
+      if ! [ -d "$compiler/node_modules" ]; then
+        mkdir -p "$compiler" && cp "$2/package.json" "$compiler"
+        (cd "$compiler" && npm install --no-fund --no-audit --silent) || fail "npm did not install the compiler of $1"
       fi
-      ln -sfn "$folder/$1-modules" "$2/node_modules"
+      ln -sfn "$compiler/node_modules" "$2/node_modules"
       ;;
     python)
       [ -d "$folder/venv" ] || { python3 -m venv "$folder/venv" && "$folder/venv/bin/pip" install -q componentize-py==0.25.1; } ||
