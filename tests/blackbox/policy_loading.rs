@@ -162,7 +162,7 @@ fn a_reload_keeps_the_policy_at_work() {
         // A machine that is busy with other tests is no reason to cut it, nor to put it aside for being slow.
         &shard(
             &component,
-            "config = { header = \"host\" }\ndeadline = \"1s\"\nmean-max = \"500ms\"",
+            "config = { header = \"host\" }\ndeadline = \"1s\"\nmean-max = \"100ms\"",
         ),
     );
     let proxy = Proxy::start(&setup);
