@@ -128,7 +128,8 @@ const SHIPPED: [(&str, &str); 13] = [
     ("canary", CANARY),
     ("tenants", "{}"),
     ("tenant-priority", PRIORITY),
-    ("peak-ewma", "{}"),
+    // The quick check looks at the few seconds after a server was slow: a peak must be forgotten by then.
+    ("peak-ewma", r#"{"decay":"2s"}"#),
     ("zone-aware", r#"{"zone":"a"}"#),
     ("least-cost", "{}"),
     ("adaptive-concurrency", "{}"),
