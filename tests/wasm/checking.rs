@@ -128,8 +128,7 @@ const SHIPPED: [(&str, &str); 13] = [
     ("canary", CANARY),
     ("tenants", "{}"),
     ("tenant-priority", PRIORITY),
-    // The quick check looks at the few seconds after a server was slow: a peak must be forgotten by then.
-    ("peak-ewma", r#"{"decay":"2s"}"#),
+    ("peak-ewma", "{}"),
     ("zone-aware", r#"{"zone":"a"}"#),
     ("least-cost", "{}"),
     ("adaptive-concurrency", "{}"),

@@ -2,12 +2,12 @@
 //!
 //! ```toml
 //! interval = "200ms"
-//! config = { decay = "10s" }
+//! config = { decay = "2s" }
 //! ```
 //!
 //! | key | default | |
 //! |---|---|---|
-//! | `decay` | `"10s"` | after it, half of a peak is forgotten. `"100ms"` to `"10m"` |
+//! | `decay` | `"2s"` | after it, half of a peak is forgotten. `"100ms"` to `"10m"` |
 //!
 //! It has new latencies once in an `interval` of the policy; requests in flight are those of the instant. What a server
 //! costs stands in [`costs`].
@@ -26,12 +26,12 @@ wit_bindgen::generate!({ path: "../../wit", world: "picker" });
 struct PeakEwma;
 
 /// What the instance remembers between calls. Only one thread ever calls it: the lock is never waited for.
-static COSTS: Mutex<Costs> = Mutex::new(Costs::new(10_000.0));
+static COSTS: Mutex<Costs> = Mutex::new(Costs::new(2_000.0));
 
 impl Configure for PeakEwma {
     fn configure(setup: Setup) -> Result<Wishes, Vec<Problem>> {
         let mut settings = Settings::read(&setup.config);
-        let decay = settings.duration("decay", "10s", 100..=600_000);
+        let decay = settings.duration("decay", "2s", 100..=600_000);
         let problems = settings.finish();
         if !problems.is_empty() {
             let problem = |(path, message)| Problem { path, message };
