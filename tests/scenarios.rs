@@ -49,7 +49,7 @@ fn every_plugin_has_scenarios_and_each_of_them_a_snapshot() {
         !is_port && component.is_some_and(|component| component.is_file())
     });
     let mut folders: Vec<PathBuf> = shipped.map(|folder| folder.join("scenarios")).collect();
-    assert!(folders.len() >= 6, "only {folders:?}");
+    assert!(folders.len() >= 11, "only {folders:?}");
     folders.push(root().join("examples/scenarios"));
     for folder in folders {
         let of = |ending: &str| {
